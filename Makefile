@@ -1,0 +1,54 @@
+# Two commands do everything on a fresh machine: make demo, make test.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := .stamps
+
+.PHONY: demo test lint types imports unit bench browser clean
+
+demo: $(STAMPS)/core
+	$(BIN)/cogstage demo --out demo
+
+test: $(STAMPS)/all browser lint types imports unit
+
+lint:
+	$(BIN)/ruff check src tests benchmarks scripts examples
+	$(BIN)/ruff format --check src tests benchmarks scripts examples
+
+types:
+	$(BIN)/mypy
+
+imports:
+	$(BIN)/lint-imports
+
+unit:
+	$(BIN)/pytest -n 2 --dist worksteal
+
+bench: $(STAMPS)/bench
+	$(BIN)/python -m benchmarks --quick all
+
+# Chromium for the pages, PostgreSQL for the study's second store, Java for Spark: installed where that is possible,
+# named among the skips at the end of the test run where it is not.
+browser:
+	@sh scripts/system_packages.sh
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+
+$(STAMPS)/core: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --constraint constraints.txt torch==2.13.0
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/all: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --constraint constraints.txt torch==2.13.0
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[spark,baselines,postgres,tensorboard,test]"
+	@mkdir -p $(STAMPS) && touch $@ $(STAMPS)/core
+
+$(STAMPS)/bench: $(STAMPS)/all
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[bench]"
+	@touch $@
+
+clean:
+	rm -rf $(VENV) $(STAMPS) demo artefacts build dist src/*.egg-info

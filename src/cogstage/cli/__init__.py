@@ -1,0 +1,1 @@
+"""One thin file a command group; no logic."""

@@ -1,0 +1,65 @@
+"""The command ``cogstage``: gathers the command groups and turns errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+
+import typer
+from typer.exceptions import TyperException
+
+from cogstage.errors import CogstageError
+
+app = typer.Typer(
+    name="cogstage",
+    help="Predict medical relations from co-occurrence counts, and say why in relation triples.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def options(
+    debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error."),
+    version: bool = typer.Option(False, "--version", help="Show the version and stop."),
+) -> None:
+    """Options that stand before the command."""
+    if version:
+        from cogstage.artefact import software_version
+
+        typer.echo(f"cogstage {software_version()}")
+        raise typer.Exit()
+
+
+def run(arguments: list[str] | None = None) -> None:
+    """Run the command line: exit code 0 done, 1 failed, 2 wrong use; errors are one line on stderr."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    debug = "--debug" in arguments
+    if debug:  # accepted anywhere, so that it can be added to the end of a failed command
+        arguments = ["--debug", *(a for a in arguments if a != "--debug")]
+    try:
+        code = app(args=arguments, prog_name="cogstage", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except CogstageError as error:
+        _fail(str(error), error.exit_code, debug)
+    except TyperException as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # not a mistake to explain in one line: the help is the answer
+            typer.echo(str(error), err=True)
+            sys.exit(2)
+        _fail(getattr(error, "format_message", error.__str__)(), 2, debug)
+    except (typer.Abort, KeyboardInterrupt):
+        _fail("stopped; nothing half-written was left", 130, debug)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+    except Exception as error:
+        _fail(f"unexpected {type(error).__name__}: {error} (run again with --debug for the traceback)", 1, debug)
+
+
+def _fail(message: str, code: int, debug: bool) -> None:
+    if debug:
+        traceback.print_exc()
+    typer.echo("cogstage: " + " ".join(message.split()), err=True)
+    sys.exit(code)

@@ -1,0 +1,1 @@
+"""Documents and coded records in; terms found in them out."""

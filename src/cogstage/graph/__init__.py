@@ -1,0 +1,1 @@
+"""Terms counted together; PPMI; the graph on disk; engines (one machine, Spark)."""

@@ -1,0 +1,119 @@
+"""The nodes of a graph: keys, names, types and the loose look-up of what a person types."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cogstage.errors import UsageError
+
+
+def fold(text: str) -> str:
+    """The form in which names are compared: compatibility normalised, case folded, single spaces."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Node ``i`` is ``term[i]`` (unique key: the term itself, or the concept in a concept graph).
+
+    ``name`` is what people read, ``type`` its semantic type (drug, disorder, symptom, ...; may be empty), ``count`` in
+    how many units it occurs. ``synonyms`` are further names, each with the node it stands for.
+    """
+
+    term: tuple[str, ...]
+    concept: tuple[str, ...]
+    name: tuple[str, ...]
+    type: tuple[str, ...]
+    count: np.ndarray  # int64 (V,)
+    synonyms: tuple[tuple[str, int], ...] = field(default=(), repr=False)
+
+    def __len__(self) -> int:
+        return len(self.term)
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Node of an exact key."""
+        return {term: node for node, term in enumerate(self.term)}
+
+    @cached_property
+    def hash(self) -> str:
+        """Identity of the node numbering: two artefacts fit together if theirs is the same."""
+        return hashlib.sha256("\n".join(self.term).encode()).hexdigest()
+
+    @cached_property
+    def folded(self) -> dict[str, int]:
+        """Node by folded key, name or synonym; where names clash keys win, then names, then the commoner node."""
+        found: dict[str, int] = {}
+        by_count = np.argsort(-self.count, kind="stable").tolist()
+        for names in (self.term, self.name):
+            for node in by_count:
+                found.setdefault(fold(names[node]), node)
+        for synonym, node in sorted(self.synonyms, key=lambda pair: -int(self.count[pair[1]])):
+            found.setdefault(fold(synonym), node)
+        return found
+
+    def find(self, text: str) -> int:
+        """The node a person means by ``text``; an unknown one raises with the nearest known names."""
+        node = self.index.get(text, self.folded.get(fold(text)))
+        if node is None:
+            near = self.suggest(text)
+            hint = f"; did you mean {', '.join(near)}?" if near else ""
+            raise UsageError(f"unknown term: {text}{hint}")
+        return node
+
+    def suggest(self, text: str, most: int = 5) -> list[str]:
+        """Names nearest to ``text``, best first."""
+        near = difflib.get_close_matches(fold(text), self.folded, n=3 * most, cutoff=0.6)
+        return list(dict.fromkeys(self.name[self.folded[match]] for match in near))[:most]
+
+    def write(self, folder: Path, file: str = "terms.parquet") -> None:
+        """Write ``terms.parquet`` (and ``synonyms.parquet`` where there are any) into ``folder``."""
+        table = pa.table(
+            {
+                "id": pa.array(np.arange(len(self), dtype=np.int32)),
+                "term": pa.array(self.term, pa.string()),
+                "concept": pa.array(self.concept, pa.string()),
+                "name": pa.array(self.name, pa.string()),
+                "type": pa.array(self.type, pa.string()),
+                "count": pa.array(self.count, pa.int64()),
+            }
+        )
+        pq.write_table(table, folder / file, compression="zstd")
+        if self.synonyms:
+            names, nodes = zip(*self.synonyms, strict=True)
+            table = pa.table({"id": pa.array(nodes, pa.int32()), "synonym": pa.array(names, pa.string())})
+            pq.write_table(table, folder / "synonyms.parquet", compression="zstd")
+
+    @classmethod
+    def read(cls, folder: Path, file: str = "terms.parquet") -> Vocabulary:
+        """Read what :meth:`write` wrote."""
+        columns = pq.read_table(folder / file).to_pydict()
+        synonyms: tuple[tuple[str, int], ...] = ()
+        if (folder / "synonyms.parquet").exists():
+            table = pq.read_table(folder / "synonyms.parquet").to_pydict()
+            synonyms = tuple(zip(table["synonym"], table["id"], strict=True))
+        return cls(
+            term=tuple(columns["term"]),
+            concept=tuple(columns["concept"]),
+            name=tuple(columns["name"]),
+            type=tuple(columns["type"]),
+            count=np.asarray(columns["count"], dtype=np.int64),
+            synonyms=synonyms,
+        )
+
+    @classmethod
+    def of_terms(cls, terms: Sequence[str], count: Iterable[int] | None = None) -> Vocabulary:
+        """A vocabulary of bare terms: each its own concept and name."""
+        terms = tuple(terms)
+        counts = np.zeros(len(terms), np.int64) if count is None else np.fromiter(count, np.int64, len(terms))
+        return cls(terms, terms, terms, ("",) * len(terms), counts)

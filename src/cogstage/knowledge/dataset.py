@@ -1,0 +1,206 @@
+"""The data set: training, dev and test pairs for each relation, and the guard over what a model may be fitted on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cogstage.artefact import read_meta
+from cogstage.errors import CogstageError, LeakageError, UsageError
+from cogstage.graph.vocabulary import Vocabulary
+
+SPLITS = ("train", "dev", "test")
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Labelled pairs of one relation and split, as node ids."""
+
+    head: np.ndarray  # int32 (M,)
+    tail: np.ndarray  # int32 (M,)
+    label: np.ndarray  # int8 (M,), 1 where the relation holds
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+
+@dataclass(frozen=True)
+class Triples:
+    """Facts (head, relation, tail) as node ids; ``relation`` counts in the data set's ``relations``."""
+
+    head: np.ndarray  # int32 (M,)
+    relation: np.ndarray  # int16 (M,)
+    tail: np.ndarray  # int32 (M,)
+
+    def __len__(self) -> int:
+        return len(self.head)
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """One ranking question for each row: which of ``candidates`` are tails of ``head[i]``?
+
+    ``answer[i]`` is the position of the true tail in ``candidates``; ``known[i]`` are the positions of other true
+    tails of that head in any split, which a filtered ranking leaves out.
+    """
+
+    head: np.ndarray  # int32 (Q,)
+    candidates: np.ndarray  # int32 (C,)
+    answer: np.ndarray  # int32 (Q,)
+    known: tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True)
+class FittingView:
+    """All that something fitted may see: training facts, training and dev pairs, and whether a pair is a known fact.
+
+    ``is_known`` answers for all splits so that nobody draws a held-out fact as a negative; it hands no fact out.
+    """
+
+    relations: tuple[str, ...]
+    vocabulary_hash: str
+    _pairs: Mapping[tuple[str, str], Pairs] = field(repr=False)
+    _train_facts: Triples = field(repr=False)
+    _known: np.ndarray = field(repr=False)  # sorted int64 keys of all facts, both directions
+    _n_nodes: int = field(repr=False, default=0)
+
+    def train_facts(self) -> Triples:
+        """The training facts of every relation."""
+        return self._train_facts
+
+    def pairs(self, relation: str, split: str) -> Pairs:
+        """Labelled pairs; asking for the test split raises."""
+        if split == "test":
+            raise LeakageError(
+                f"the test pairs of {relation} were asked for while fitting; use the Dataset to evaluate"
+            )
+        return _of(self._pairs, relation, split)
+
+    def is_known(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
+        """Whether each pair is, in either direction and any split, a fact of any relation."""
+        key = np.asarray(head, np.int64) * self._n_nodes + np.asarray(tail, np.int64)
+        if not len(self._known):
+            return np.zeros(key.shape, bool)
+        position = np.minimum(np.searchsorted(self._known, key), len(self._known) - 1)
+        result: np.ndarray = self._known[position] == key
+        return result
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A frozen data set. Fit on :meth:`for_fitting`; evaluate with the rest."""
+
+    relations: tuple[str, ...]
+    vocabulary_hash: str
+    n_nodes: int
+    manifest: Mapping[str, Any] = field(repr=False)
+    leakage: Mapping[str, Any] = field(repr=False)
+    _pairs: Mapping[tuple[str, str], Pairs] = field(repr=False)
+    _facts: Mapping[str, Triples] = field(repr=False)
+
+    def pairs(self, relation: str, split: str) -> Pairs:
+        """Labelled pairs of a relation and split."""
+        return _of(self._pairs, relation, split)
+
+    def facts(self, split: str) -> Triples:
+        """The facts of a split, all relations."""
+        return self._facts[split]
+
+    def for_fitting(self) -> FittingView:
+        """The only thing that models and baselines are handed."""
+        return FittingView(
+            self.relations,
+            self.vocabulary_hash,
+            {key: pairs for key, pairs in self._pairs.items() if key[1] != "test"},
+            self._facts["train"],
+            self._known,
+            self.n_nodes,
+        )
+
+    @cached_property
+    def _known(self) -> np.ndarray:
+        keys = []
+        for facts in self._facts.values():
+            head, tail = facts.head.astype(np.int64), facts.tail.astype(np.int64)
+            keys += [head * self.n_nodes + tail, tail * self.n_nodes + head]
+        return np.unique(np.concatenate(keys)) if keys else np.empty(0, np.int64)
+
+    def ranking(self, relation: str, split: str = "test") -> Ranking:
+        """For each positive pair of the split: rank its tail among the relation's tails, other true ones left out."""
+        index = self._index(relation)
+        heads: list[np.ndarray] = []
+        tails: list[np.ndarray] = []
+        for facts in self._facts.values():
+            chosen = facts.relation == index
+            heads.append(facts.head[chosen])
+            tails.append(facts.tail[chosen])
+        candidates = np.unique(np.concatenate(tails)).astype(np.int32)
+        true_tails: dict[int, list[int]] = {}
+        for head, tail in zip(np.concatenate(heads).tolist(), np.concatenate(tails).tolist(), strict=True):
+            true_tails.setdefault(head, []).append(tail)
+        chosen = self._facts[split].relation == index
+        head, tail = self._facts[split].head[chosen], self._facts[split].tail[chosen]
+        known = tuple(
+            np.searchsorted(candidates, np.unique([other for other in true_tails[h] if other != t])).astype(np.int32)
+            for h, t in zip(head.tolist(), tail.tolist(), strict=True)
+        )
+        return Ranking(head, candidates, np.searchsorted(candidates, tail).astype(np.int32), known)
+
+    def _index(self, relation: str) -> int:
+        if relation not in self.relations:
+            raise UsageError(f"the data set has no relation {relation}; it has {', '.join(self.relations)}")
+        return self.relations.index(relation)
+
+    def check_fits(self, vocabulary: Vocabulary) -> None:
+        """Raise unless the data set was built on a graph with these nodes."""
+        if vocabulary.hash != self.vocabulary_hash:
+            raise UsageError("the graph and the data set do not belong together; build the data set on this graph")
+
+    @classmethod
+    def load(cls, path: Path | str) -> Dataset:
+        """Read a data set folder; what is wrong with it is said in one line."""
+        path = Path(path)
+        read_meta(path, "dataset", ("manifest.json", "leakage.json", *(f"facts_{split}.parquet" for split in SPLITS)))
+        try:
+            manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
+            leakage = json.loads((path / "leakage.json").read_text(encoding="utf-8"))
+            relations = tuple(manifest["relations"])
+            pairs = {
+                (relation, split): _read_pairs(path / "pairs" / relation / f"{split}.parquet")
+                for relation in relations
+                for split in SPLITS
+            }
+            facts = {split: _read_triples(path / f"facts_{split}.parquet", relations) for split in SPLITS}
+        except (pa.ArrowInvalid, OSError, KeyError, ValueError) as error:
+            raise CogstageError(f"{path} is damaged ({error}); build the data set again") from error
+        return cls(relations, manifest["vocabulary_hash"], manifest["nodes"], manifest, leakage, pairs, facts)
+
+
+def _of(pairs: Mapping[tuple[str, str], Pairs], relation: str, split: str) -> Pairs:
+    try:
+        return pairs[relation, split]
+    except KeyError:
+        known = ", ".join(sorted({name for name, _ in pairs}))
+        raise UsageError(f"the data set has no {split} pairs of {relation}; its relations are {known}") from None
+
+
+def _read_pairs(path: Path) -> Pairs:
+    table = pq.read_table(path, columns=["head_id", "tail_id", "label"])
+    head, tail, label = (table.column(name).to_numpy() for name in ("head_id", "tail_id", "label"))
+    return Pairs(head.astype(np.int32), tail.astype(np.int32), label.astype(np.int8))
+
+
+def _read_triples(path: Path, relations: tuple[str, ...]) -> Triples:
+    table = pq.read_table(path, columns=["head_id", "relation", "tail_id"])
+    index = {relation: number for number, relation in enumerate(relations)}
+    relation = np.array([index[name] for name in table.column("relation").to_pylist()], dtype=np.int16)
+    head, tail = (table.column(name).to_numpy().astype(np.int32) for name in ("head_id", "tail_id"))
+    return Triples(head, relation, tail)

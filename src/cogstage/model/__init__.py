@@ -1,0 +1,1 @@
+"""The three stages, one file each; their wiring, training and checkpoints."""

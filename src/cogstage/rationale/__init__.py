@@ -1,0 +1,1 @@
+"""The Prediction record: probability, rationales, evidence; explain, discover, pictures, exports."""

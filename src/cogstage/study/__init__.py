@@ -1,0 +1,1 @@
+"""The expert evaluation: protocol, storage, agreement, report."""

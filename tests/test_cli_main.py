@@ -1,0 +1,44 @@
+"""The command line as a user meets it: help is quick, errors are one line with the right exit code."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+def cogstage(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from cogstage.cli.main import run; run()", *arguments], capture_output=True, text=True
+    )
+
+
+def test_help_needs_no_heavy_library() -> None:
+    code = (
+        "import sys, contextlib, io\n"
+        "from cogstage.cli.main import run\n"
+        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit): run(['--help'])\n"
+        "print([m for m in ('torch','numba','scipy','sklearn','matplotlib','pyarrow','fastapi') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["--nonsense"]])
+def test_wrong_use_is_one_line_and_exit_code_2(arguments: list[str]) -> None:
+    done = cogstage(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stderr.startswith("cogstage: ")
+
+
+def test_debug_shows_the_traceback() -> None:
+    done = cogstage("nonsense", "--debug")
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
+
+
+def test_version_is_that_of_the_package() -> None:
+    from cogstage.artefact import software_version
+
+    assert cogstage("--version").stdout.strip() == f"cogstage {software_version()}"
