@@ -20,17 +20,23 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def options(
-    debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error."),
-    version: bool = typer.Option(False, "--version", help="Show the version and stop."),
-) -> None:
-    """Options that stand before the command."""
-    if version:
+def show_version(wanted: bool) -> None:
+    """Print the version and stop."""
+    if wanted:
         from cogstage.artefact import software_version
 
         typer.echo(f"cogstage {software_version()}")
         raise typer.Exit()
+
+
+@app.callback()
+def options(
+    debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error."),
+    version: bool = typer.Option(
+        False, "--version", help="Show the version and stop.", is_eager=True, callback=show_version
+    ),
+) -> None:
+    """Options that stand before the command."""
 
 
 def run(arguments: list[str] | None = None) -> None:
