@@ -1,0 +1,1 @@
+"""Measurements against references, each as ratios in one run: ``python -m benchmarks NAME [--quick]``."""
