@@ -1,0 +1,252 @@
+"""Predictions in the forms other tools read: flat tables, KGX with Biolink predicates, GraphML, Graphviz."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
+
+from cogstage.artefact import write_text
+from cogstage.errors import UsageError
+from cogstage.knowledge.relations import inverse, phrase
+from cogstage.rationale.record import Prediction, Term
+
+# Predicates of the Biolink model; an inverse triple is written forward, with its ends exchanged.
+BIOLINK_PREDICATES = {
+    "may_treat": "biolink:treats",
+    "may_prevent": "biolink:preventative_for_condition",
+    "contraindicates": "biolink:contraindicated_in",
+    "causes": "biolink:causes",
+    "symptom_of": "biolink:symptom_of",
+}
+BIOLINK_CATEGORIES = {
+    "drug": "biolink:Drug",
+    "chemical": "biolink:ChemicalEntity",
+    "disorder": "biolink:Disease",
+    "symptom": "biolink:PhenotypicFeature",
+    "procedure": "biolink:Procedure",
+    "anatomy": "biolink:AnatomicalEntity",
+    "organism": "biolink:OrganismTaxon",
+}
+FORMATS = ("jsonl", "tsv", "parquet", "kgx", "graphml", "dot")
+
+
+def export(predictions: Sequence[Prediction], path: Path, form: str) -> list[Path]:
+    """Write predictions to ``path`` in one of :data:`FORMATS`; the files that were written."""
+    if form == "kgx":
+        nodes, edges = kgx(predictions)
+        paths = [path.with_name(f"{path.stem}_{part}.tsv") for part in ("nodes", "edges")]
+        for target, rows in zip(paths, (nodes, edges), strict=True):
+            write_text(target, table(rows))
+        return paths
+    if form == "parquet":
+        _write_parquet(rows_of(predictions), path)
+    elif form == "tsv":
+        write_text(path, table(rows_of(predictions)))
+    elif form == "jsonl":
+        write_text(path, "".join(prediction.to_json() + "\n" for prediction in predictions))
+    elif form == "graphml":
+        write_text(path, graphml(predictions))
+    elif form == "dot":
+        write_text(path, dot(predictions))
+    else:
+        raise UsageError(f"unknown form {form}; known are {', '.join(FORMATS)}")
+    return [path]
+
+
+def rows_of(predictions: Iterable[Prediction]) -> list[dict[str, Any]]:
+    """One row a rationale, the prediction's own figures on every row; a prediction without rationales keeps one row."""
+    rows = []
+    for p in predictions:
+        target: dict[str, Any] = {
+            "head": p.head.key,
+            "head_name": p.head.name,
+            "relation": p.relation,
+            "tail": p.tail.key,
+            "tail_name": p.tail.name,
+            "probability": p.probability,
+            "raw_probability": p.raw_probability,
+            "known_fact": p.known_fact,
+        }
+        empty = dict.fromkeys(RATIONALE_COLUMNS)
+        rows += [
+            {
+                **target,
+                "rank": rank,
+                "rationale_head": r.head.key,
+                "rationale_head_name": r.head.name,
+                "rationale_relation": r.relation,
+                "rationale_tail": r.tail.key,
+                "rationale_tail_name": r.tail.name,
+                "score": r.score,
+                "attention": r.attention,
+                "relation_probability": r.relation_probability,
+                "contribution": r.contribution,
+                "head_recall": r.head_recall.probability,
+                "tail_recall": r.tail_recall.probability,
+                "rationale_known_fact": r.known_fact,
+                "types_fit": r.types_fit,
+                "cooccurrence": r.cooccurrence,
+            }
+            for rank, r in enumerate(p.rationales, start=1)
+        ] or [{**target, **empty}]
+    return rows
+
+
+RATIONALE_COLUMNS = (
+    "rank",
+    "rationale_head",
+    "rationale_head_name",
+    "rationale_relation",
+    "rationale_tail",
+    "rationale_tail_name",
+    "score",
+    "attention",
+    "relation_probability",
+    "contribution",
+    "head_recall",
+    "tail_recall",
+    "rationale_known_fact",
+    "types_fit",
+    "cooccurrence",
+)
+
+
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """Rows as tab-separated text with a header; tabs and line breaks within values become spaces."""
+    if not rows:
+        return ""
+    stream = io.StringIO()
+    writer = csv.writer(stream, delimiter="\t", lineterminator="\n", quoting=csv.QUOTE_NONE, quotechar=None)
+    writer.writerow(rows[0])
+    for row in rows:
+        writer.writerow([_cell(value) for value in row.values()])
+    return stream.getvalue()
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:.6g}" if isinstance(value, float) else " ".join(str(value).split())
+
+
+def _write_parquet(rows: Sequence[dict[str, Any]], path: Path) -> None:
+    import os
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    temporary = path.with_name(f".{path.name}.part")
+    pq.write_table(pa.Table.from_pylist(list(rows)), temporary, compression="zstd")
+    os.replace(temporary, path)
+
+
+def kgx(predictions: Iterable[Prediction]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """KGX node and edge rows: predicted triples as edges, probability and rationales as qualifiers."""
+    nodes: dict[str, dict[str, Any]] = {}
+    edges = []
+    for prediction in predictions:
+        subject, base, target = _forward(prediction.head, prediction.relation, prediction.tail)
+        for term in (subject, target):
+            category = BIOLINK_CATEGORIES.get(term.type, "biolink:NamedThing")
+            nodes.setdefault(term.key, {"id": term.key, "category": category, "name": term.name})
+        supporting = [
+            {"subject": r.head.key, "relation": r.relation, "object": r.tail.key, "score": round(r.score, 6)}
+            for r in prediction.rationales
+        ]
+        edges.append(
+            {
+                "id": f"{subject.key}|{base}|{target.key}",
+                "subject": subject.key,
+                "predicate": BIOLINK_PREDICATES.get(base, "biolink:related_to"),
+                "object": target.key,
+                "category": "biolink:Association",
+                "relation": base,
+                "probability": prediction.probability,
+                "knowledge_level": "prediction",
+                "agent_type": "computational_model",
+                "primary_knowledge_source": "infores:cogstage",
+                "model": prediction.provenance.model,
+                "rationales": json.dumps(supporting, ensure_ascii=False),
+            }
+        )
+    return list(nodes.values()), edges
+
+
+def _forward(head: Term, relation: str, tail: Term) -> tuple[Term, str, Term]:
+    base = relation if relation in BIOLINK_PREDICATES else inverse(relation)
+    if relation in BIOLINK_PREDICATES or base not in BIOLINK_PREDICATES:
+        return head, relation, tail
+    return tail, base, head
+
+
+def _network(predictions: Iterable[Prediction]) -> tuple[dict[str, Term], list[tuple[str, str, str, str, float]]]:
+    """Terms and weighted lines (from, to, kind, label, weight): targets, recalled associations, rationale triples."""
+    terms: dict[str, Term] = {}
+    lines: dict[tuple[str, str, str, str], float] = {}
+
+    def line(source: Term, target: Term, kind: str, label: str, weight: float) -> None:
+        for term in (source, target):
+            terms.setdefault(term.key, term)
+        key = (source.key, target.key, kind, label)
+        lines[key] = max(weight, lines.get(key, 0.0))
+
+    for p in predictions:
+        line(p.head, p.tail, "prediction", phrase(p.relation), p.probability)
+        for r in p.rationales:
+            line(p.head, r.head, "recall", "recalls", r.head_recall.probability)
+            line(p.tail, r.tail, "recall", "recalls", r.tail_recall.probability)
+            subject, base, target = _forward(r.head, r.relation, r.tail)
+            line(subject, target, "rationale", phrase(base), r.score)
+    return terms, [(*key, weight) for key, weight in lines.items()]
+
+
+def graphml(predictions: Iterable[Prediction]) -> str:
+    """The predictions and their rationales as one directed GraphML graph."""
+    terms, lines = _network(predictions)
+    parts = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">',
+        *(
+            f'<key id="{name}" for="{owner}" attr.name="{name}" attr.type="{kind}"/>'
+            for name, owner, kind in (
+                ("name", "node", "string"),
+                ("type", "node", "string"),
+                ("kind", "edge", "string"),
+                ("label", "edge", "string"),
+                ("weight", "edge", "double"),
+            )
+        ),
+        '<graph edgedefault="directed">',
+    ]
+    for term in terms.values():
+        data = f'<data key="name">{escape(term.name)}</data><data key="type">{escape(term.type)}</data>'
+        parts.append(f"<node id={quoteattr(term.key)}>{data}</node>")
+    for source, target, kind, label, weight in lines:
+        values = {"kind": kind, "label": label, "weight": f"{weight:.6g}"}
+        data = "".join(f'<data key="{key}">{escape(value)}</data>' for key, value in values.items())
+        parts.append(f"<edge source={quoteattr(source)} target={quoteattr(target)}>{data}</edge>")
+    return "\n".join([*parts, "</graph>", "</graphml>"]) + "\n"
+
+
+def dot(predictions: Iterable[Prediction]) -> str:
+    """The predictions and their rationales as a Graphviz digraph, line width by weight."""
+    terms, lines = _network(predictions)
+    styles = {"prediction": "bold", "recall": "dotted", "rationale": "solid"}
+    strongest = {kind: max((w for *_, k, _, w in lines if k == kind), default=1.0) or 1.0 for kind in styles}
+    parts = ["digraph cogstage {", "  rankdir=LR;", '  node [shape=box, style=rounded, fontname="sans-serif"];']
+    parts += [
+        f"  {json.dumps(key)} [label={json.dumps(term.name, ensure_ascii=False)}];" for key, term in terms.items()
+    ]
+    parts += [
+        f"  {json.dumps(source)} -> {json.dumps(target)} [label={json.dumps(label, ensure_ascii=False)}, "
+        f"style={styles[kind]}, penwidth={0.8 + 3 * weight / strongest[kind]:.2f}];"
+        for source, target, kind, label, weight in lines
+    ]
+    return "\n".join([*parts, "}"]) + "\n"

@@ -1,0 +1,107 @@
+"""The Prediction record: round trip, schema, filters and exports."""
+
+import csv
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import jsonschema
+import pyarrow.parquet as pq
+import pytest
+from sample_predictions import HEAD, TAIL, prediction
+
+from cogstage.artefact import to_json
+from cogstage.errors import CogstageError, UsageError
+from cogstage.rationale.exports import export, kgx
+from cogstage.rationale.filters import Filter
+from cogstage.rationale.record import Prediction
+from cogstage.rationale.schema import prediction_schema
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_json_round_trip() -> None:
+    record = prediction(7)
+    assert Prediction.from_json(record.to_json()) == record
+
+
+@pytest.mark.parametrize("line", ["", "[]", "{}", '{"schema": 99}', '{"schema": 1, "head": {"key": "a"}}'])
+def test_what_is_no_record_gets_one_line(line: str) -> None:
+    with pytest.raises(CogstageError, match="prediction record"):
+        Prediction.from_json(line)
+
+
+def test_records_satisfy_the_schema_and_the_schema_is_strict() -> None:
+    schema = prediction_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    record = json.loads(prediction(5).to_json())
+    jsonschema.validate(record, schema)
+    del record["rationales"][0]["score"]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(record, schema)
+
+
+def test_published_schema_is_the_current_one() -> None:
+    assert (DOCS / "prediction.schema.json").read_text(encoding="utf-8") == to_json(prediction_schema())
+
+
+def test_filters_keep_what_they_say() -> None:
+    rationales = prediction(15).rationales
+    assert Filter().apply(rationales) == list(rationales)
+    assert not Filter()
+    through = Filter(through="caffeine").apply(rationales)
+    assert through
+    assert all(r.head.name == "Caffeine" for r in through)
+    assert {r.relation for r in Filter(relation="contraindicates").apply(rationales)} == {"contraindicates_inverse"}
+    assert all(r.known_fact for r in Filter(known_only=True).apply(rationales))
+
+
+def test_folding_adds_the_scores_of_a_pair() -> None:
+    rationales = prediction(15).rationales
+    folded = Filter(fold_pairs=True).apply(rationales)
+    pairs = [(r.head.key, r.tail.key) for r in folded]
+    assert len(pairs) == len(set(pairs)) == 12
+    assert sum(r.score for r in folded) == pytest.approx(sum(r.score for r in rationales))
+    assert [r.score for r in folded] == sorted((r.score for r in folded), reverse=True)
+
+
+def test_tsv_and_parquet_hold_the_same_rows(tmp_path: Path) -> None:
+    records = [prediction(5), prediction(0)]
+    export(records, tmp_path / "p.tsv", "tsv")
+    export(records, tmp_path / "p.parquet", "parquet")
+    with (tmp_path / "p.tsv").open(encoding="utf-8") as handle:
+        rows = list(csv.DictReader(handle, delimiter="\t", quoting=csv.QUOTE_NONE))
+    table = pq.read_table(tmp_path / "p.parquet").to_pylist()
+    assert len(rows) == len(table) == 6
+    assert [row["rationale_head"] for row in rows] == [row["rationale_head"] or "" for row in table]
+    assert list(rows[0]) == list(table[0])
+
+
+def test_kgx_writes_forward_triples_with_biolink_predicates(tmp_path: Path) -> None:
+    nodes, edges = kgx([prediction(3)])
+    assert {node["id"] for node in nodes} == {HEAD.key, TAIL.key}
+    assert edges[0]["predicate"] == "biolink:treats"
+    assert edges[0]["probability"] == 0.91
+    assert len(json.loads(edges[0]["rationales"])) == 3
+    paths = export([prediction(3)], tmp_path / "kg.tsv", "kgx")
+    assert [path.name for path in paths] == ["kg_nodes.tsv", "kg_edges.tsv"]
+
+
+def test_graphml_and_dot_hold_every_term(tmp_path: Path) -> None:
+    record = prediction(9)
+    export([record], tmp_path / "p.graphml", "graphml")
+    export([record], tmp_path / "p.dot", "dot")
+    root = ElementTree.parse(tmp_path / "p.graphml").getroot()
+    ids = {node.get("id") for node in root.iter("{http://graphml.graphdrawing.org/xmlns}node")}
+    expected = {HEAD.key, TAIL.key} | {t.key for r in record.rationales for t in (r.head, r.tail)}
+    assert ids == expected
+    dot = (tmp_path / "p.dot").read_text(encoding="utf-8")
+    assert all(f'"{key}" [label=' in dot for key in expected)
+    # The inverse triple is drawn forward: the disorder contraindicates nothing, the drug does.
+    inverse = next(r for r in record.rationales if r.relation == "contraindicates_inverse")
+    assert f'"{inverse.tail.key}" -> "{inverse.head.key}" [label="is contraindicated in"' in dot
+
+
+def test_unknown_form_is_wrong_use(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="known are"):
+        export([], tmp_path / "x", "xls")
