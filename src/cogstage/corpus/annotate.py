@@ -1,0 +1,232 @@
+"""Finds the terms of a lexicon in text, token by token, leftmost-longest, and leaves out what context rules out.
+
+Every known token has a private character (see lexicon.py), so a text becomes a short string in which one automaton
+finds the terms and another the context cues: a match can begin and end only at a token's edge.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby, pairwise
+from typing import Any
+
+import numpy as np
+
+from cogstage.corpus.context import ANY, Context, ContextRules, Cue, flags_of
+from cogstage.corpus.lexicon import BREAK, UNKNOWN, Lexicon, character, compile_patterns
+from cogstage.corpus.tokens import ENDERS, ends_sentence, fold_token, normalise, pattern_for
+
+_ENDER_CHARACTERS = {symbol: chr(3 + place) for place, symbol in enumerate(ENDERS)}  # an ender with space behind it
+_MARKS = re.compile(f"[{BREAK}{''.join(_ENDER_CHARACTERS.values())}]")
+_MOST_REMEMBERED = 1 << 19  # spellings whose character is kept at hand
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A term found in a text: ``text[start:end]``, in which sentence, and what its context says (0: nothing)."""
+
+    start: int
+    end: int
+    term_id: int
+    concept: str
+    sentence: int
+    context: int = 0
+
+    @property
+    def negated(self) -> bool:
+        """Said not to be there."""
+        return bool(self.context & Context.NEGATED)
+
+    @property
+    def family(self) -> bool:
+        """Said of a relative."""
+        return bool(self.context & Context.FAMILY)
+
+    @property
+    def hypothetical(self) -> bool:
+        """Spoken of as a possibility, a condition or a question."""
+        return bool(self.context & Context.HYPOTHETICAL)
+
+    @property
+    def historical(self) -> bool:
+        """Said of the past."""
+        return bool(self.context & Context.HISTORICAL)
+
+
+class TokenCharacters(dict[str, str]):
+    """Raw token -> private character; spellings are folded when first met and remembered, up to a limit."""
+
+    def __init__(self, folded: dict[str, str]) -> None:
+        super().__init__()
+        self._folded = folded
+
+    def __missing__(self, raw: str) -> str:
+        if raw[0] == "\n":
+            found = BREAK
+        else:
+            folded = fold_token(raw)
+            found = _ENDER_CHARACTERS[folded] if raw[-1].isspace() else self._folded.get(folded, UNKNOWN)
+        if len(self) < _MOST_REMEMBERED:
+            self[raw] = found
+        return found
+
+
+class Annotator:
+    """Annotates texts with the terms of a lexicon.
+
+    With ``context`` mentions carry flags, and the batch calls leave out those with a flag in ``leave_out`` (default:
+    negated, family, hypothetical and historical ones all go); without it every mention counts.
+    """
+
+    def __init__(
+        self, lexicon: Lexicon, context: bool = True, leave_out: int = ANY, rules: ContextRules | None = None
+    ) -> None:
+        self.lexicon = lexicon
+        self.context = context
+        self.leave_out = int(leave_out)
+        self.rules = (rules or ContextRules.read()) if context else None
+        folded = {token: character(number) for number, token in enumerate(lexicon.tokens)}
+        self._cues: Any = None
+        if self.rules is not None:
+            for phrase in self.rules.phrases:
+                for token in phrase:
+                    folded.setdefault(token, character(len(folded)))
+            self._cues = compile_patterns(["".join(folded[t] for t in phrase) for phrase in self.rules.phrases])
+        self._characters = TokenCharacters(folded)
+        self._plain_enders = [(mark, folded.get(symbol, UNKNOWN)) for symbol, mark in _ENDER_CHARACTERS.items()]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Annotator, (self.lexicon, self.context, self.leave_out, self.rules)
+
+    @cached_property
+    def _pattern_terms(self) -> list[int]:
+        found: list[int] = self.lexicon.pattern_terms.tolist()
+        return found
+
+    def _encode(self, text: str, sentences: bool = True) -> tuple[str, list[int]]:
+        """A normalised text in private characters, and the places where its second and later sentences begin."""
+        tokens = pattern_for(text).findall(text)
+        encoded = "".join(map(self._characters.__getitem__, tokens))
+        starts: list[int] = []
+        for mark in _MARKS.finditer(encoded) if sentences else ():
+            place = mark.start()
+            if ends_sentence(tokens, place):
+                if starts and starts[-1] == place:
+                    starts.pop()  # nothing but the mark in between
+                if place:
+                    starts.append(place + 1)
+        for character_, plain in self._plain_enders:
+            if character_ in encoded:
+                encoded = encoded.replace(character_, plain)
+        return encoded, starts
+
+    def _flags(self, encoded: str, starts: list[int], found: list[tuple[int, int, int]]) -> list[int] | None:
+        """The context of each match; None where no cue stands in the text."""
+        assert self.rules is not None
+        cues = self._cues.find(encoded)
+        if not cues:
+            return None
+        flags: list[int] = []
+        by_sentence = {
+            number: list(group) for number, group in groupby(cues, key=lambda cue: bisect_right(starts, cue[0]))
+        }
+        for number, group in groupby(found, key=lambda match: bisect_right(starts, match[0])):
+            mentions = [(start, end) for start, end, _ in group]
+            here = by_sentence.get(number)
+            if here is None:
+                flags.extend([0] * len(mentions))
+                continue
+            start = starts[number - 1] if number else 0
+            end = starts[number] if number < len(starts) else len(encoded)
+            placed = [Cue(s, e, self.rules.effects[which]) for s, e, which in here]
+            flags.extend(flags_of(mentions, placed, start, end))
+        return flags
+
+    def annotate(self, text: str) -> list[Mention]:
+        """All mentions in a text, in order, with their context flags; none is left out."""
+        normalised = normalise(text)
+        encoded, starts = self._encode(normalised)
+        found = self.lexicon.automaton.find(encoded)
+        if not found:
+            return []
+        flags = (self._flags(encoded, starts, found) if self.context else None) or [0] * len(found)
+        spans = [match.span() for match in pattern_for(normalised).finditer(normalised)]
+        places = None if normalised is text or normalised == text else _original_places(text)
+        mentions = []
+        for (first, last, pattern), flag in zip(found, flags, strict=True):
+            start, end = spans[first][0], spans[last - 1][1]
+            while normalised[end - 1].isspace():
+                end -= 1
+            if places is not None:
+                start, end = places[start][0], places[end - 1][1]
+            term = self._pattern_terms[pattern]
+            concept = self.lexicon.concepts[int(self.lexicon.first_concept[term])]
+            mentions.append(Mention(start, end, term, concept, bisect_right(starts, first), int(flag)))
+        return mentions
+
+    def sentences(self, text: str) -> list[str]:
+        """The sentences of a text, as the counting by sentence sees them."""
+        normalised = normalise(text)
+        _, starts = self._encode(normalised)
+        spans = [match.span() for match in pattern_for(normalised).finditer(normalised)]
+        edges = [0, *(spans[start][0] for start in starts if start < len(spans)), len(normalised)]
+        cut = [normalised[a:b].strip() for a, b in pairwise(edges)]
+        return [sentence for sentence in cut if sentence]
+
+    def term_rows(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Which term stands in which sentence of which text, one row a mention that counts, in order.
+
+        Returns ``text_index``, ``sentence`` (from 0 within its text) and ``term_id``, all int32.
+        """
+        text_index: list[int] = []
+        sentence: list[int] = []
+        patterns: list[int] = []
+        find = self.lexicon.automaton.find
+        for number, text in enumerate(texts):
+            encoded, starts = self._encode(normalise(text))
+            found = find(encoded)
+            if not found:
+                continue
+            if self.context:
+                flags = self._flags(encoded, starts, found)
+                if flags is not None:
+                    leave_out = self.leave_out
+                    found = [match for match, flag in zip(found, flags, strict=True) if not flag & leave_out]
+            text_index.extend([number] * len(found))
+            if starts:
+                sentence.extend([bisect_right(starts, match[0]) for match in found])
+            else:
+                sentence.extend([0] * len(found))
+            patterns.extend([match[2] for match in found])
+        terms = self.lexicon.pattern_terms[np.array(patterns, np.int64)]
+        return np.array(text_index, np.int32), np.array(sentence, np.int32), terms.astype(np.int32)
+
+    def concept_rows(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """As :meth:`term_rows`, with concept numbers; a term of several concepts gives a row for each."""
+        text_index, sentence, terms = self.term_rows(texts)
+        lexicon = self.lexicon
+        if not lexicon.ambiguous:
+            return text_index, sentence, lexicon.first_concept[terms]
+        many = np.diff(lexicon.concept_starts)[terms]
+        first = np.repeat(lexicon.concept_starts[terms], many)
+        within = np.arange(len(first)) - np.repeat(np.cumsum(many) - many, many)
+        return np.repeat(text_index, many), np.repeat(sentence, many), lexicon.term_concepts[first + within]
+
+
+def _original_places(text: str) -> list[tuple[int, int]]:
+    """For each character of the normalised text, the stretch of the original that it came from.
+
+    White space separates what normalisation can join, so a stretch is at most a word.
+    """
+    places: list[tuple[int, int]] = []
+    for piece in re.finditer(r"\S+|\s+", text):
+        changed = normalise(piece[0])
+        if len(changed) == len(piece[0]):
+            places.extend((place, place + 1) for place in range(piece.start(), piece.end()))
+        else:
+            places.extend([piece.span()] * len(changed))
+    return places

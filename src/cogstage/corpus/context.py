@@ -1,0 +1,156 @@
+"""Whether a mention is asserted: negated, of the family, hypothetical or historical, by cues and their scopes.
+
+After ConText: a cue opens a scope forwards or backwards within its sentence; a terminator, or the cue's reach, closes
+it. The cues are data (``context_rules.tsv``); the longest cue wins, so that "no increase in" hides "no".
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from cogstage.corpus.tokens import folded_tokens
+from cogstage.errors import CogstageError, UsageError
+
+
+class Context(enum.IntFlag):
+    """Why a mention does not count; 0 is a plain mention."""
+
+    NEGATED = 1
+    FAMILY = 2
+    HYPOTHETICAL = 4
+    HISTORICAL = 8
+
+
+ANY = int(Context.NEGATED | Context.FAMILY | Context.HYPOTHETICAL | Context.HISTORICAL)
+DIRECTIONS = ("forward", "backward", "both", "stop", "nothing")
+COLUMNS = ("cue", "category", "direction", "reach")
+WHOLE_SENTENCE = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a cue does: opens a scope (``forward``, ``backward``) for some flags, or ends theirs (``stop``)."""
+
+    flags: int
+    forward: bool
+    backward: bool
+    stop: bool
+    reach: int  # tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """A cue found in a text: its place in tokens and its effects (none for a phrase that only looks like a cue)."""
+
+    start: int
+    end: int
+    effects: tuple[Effect, ...]
+
+
+@dataclass(frozen=True)
+class ContextRules:
+    """The cues as token sequences, and the effects of each."""
+
+    phrases: tuple[tuple[str, ...], ...]
+    effects: tuple[tuple[Effect, ...], ...]
+
+    @classmethod
+    def read(cls, path: Path | str | None = None) -> ContextRules:
+        """Rules from a table ``cue, category, direction, reach``; the ones that come with cogstage if none is named.
+
+        A cue may hold alternatives in brackets, ``in (his|her) (mother|father)``; an empty one makes a word optional.
+        """
+        if path is None:
+            text, where = files("cogstage.corpus").joinpath("context_rules.tsv").read_text(encoding="utf-8"), "rules"
+        else:
+            where = str(path)
+            try:
+                text = Path(path).read_text(encoding="utf-8-sig")
+            except (OSError, UnicodeDecodeError) as error:
+                raise UsageError(f"{path} cannot be read: {error}") from None
+        found: dict[tuple[str, ...], list[Effect]] = {}
+        header: list[str] | None = None
+        for number, line in enumerate(text.splitlines(), start=1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            cells = [cell.strip() for cell in line.split("\t")]
+            if header is None:
+                header = cells
+                if tuple(header) != COLUMNS:
+                    raise CogstageError(f"{where}:{number}: the columns must be {', '.join(COLUMNS)}")
+                continue
+            cells += [""] * (len(COLUMNS) - len(cells))
+            effect = _effect(cells, f"{where}:{number}")
+            for cue in _alternatives(cells[0]):
+                kept = found.setdefault(folded_tokens(cue), [])
+                if effect is not None:
+                    kept.append(effect)
+        return cls(tuple(found), tuple(tuple(effects) for effects in found.values()))
+
+
+def _effect(cells: Sequence[str], where: str) -> Effect | None:
+    _, categories, direction, reach = cells[:4]
+    if direction not in DIRECTIONS:
+        raise CogstageError(f"{where}, column direction: {direction!r} is none of {', '.join(DIRECTIONS)}")
+    if reach and not reach.isdigit():
+        raise CogstageError(f"{where}, column reach: {reach!r} is not a number of tokens")
+    if direction == "nothing":
+        return None
+    flags = 0
+    for name in categories.split(","):
+        if name == "all":
+            flags = ANY
+        elif name.upper() in Context.__members__:
+            flags |= Context[name.upper()]
+        else:
+            raise CogstageError(f"{where}, column category: unknown category {name!r}")
+    return Effect(
+        flags=flags,
+        forward=direction in ("forward", "both"),
+        backward=direction in ("backward", "both"),
+        stop=direction == "stop",
+        reach=int(reach) if reach else WHOLE_SENTENCE,
+    )
+
+
+def _alternatives(cue: str) -> Iterator[str]:
+    parts = re.split(r"\(([^()]*)\)", cue)
+    choices = [part.split("|") if place % 2 else [part] for place, part in enumerate(parts)]
+    for chosen in itertools.product(*choices):
+        yield "".join(chosen)
+
+
+def flags_of(mentions: Sequence[tuple[int, int]], cues: Sequence[Cue], start: int, end: int) -> list[int]:
+    """The flags of each mention of one sentence (tokens ``start`` to ``end``); all places are in tokens.
+
+    A cue inside a mention ("absence seizure") says nothing about it.
+    """
+    cues = [cue for cue in cues if not any(s <= cue.start and cue.end <= e for s, e in mentions)]
+    flags = [0] * len(mentions)
+    for place, cue in enumerate(cues):
+        for effect in cue.effects:
+            if effect.forward:
+                limit = min(end, cue.end + effect.reach)
+                stop = next((c.start for c in cues[place + 1 :] if _stops(c, effect.flags)), end)
+                _mark(flags, mentions, effect.flags, cue.end, min(limit, stop))
+            if effect.backward:
+                limit = max(start, cue.start - effect.reach)
+                stop = next((c.end for c in reversed(cues[:place]) if _stops(c, effect.flags)), start)
+                _mark(flags, mentions, effect.flags, max(limit, stop), cue.start)
+    return flags
+
+
+def _stops(cue: Cue, flags: int) -> bool:
+    return any(effect.stop and effect.flags & flags for effect in cue.effects)
+
+
+def _mark(flags: list[int], mentions: Sequence[tuple[int, int]], flag: int, start: int, end: int) -> None:
+    for place, (first, last) in enumerate(mentions):
+        if first >= start and last <= end:
+            flags[place] |= flag
