@@ -1,0 +1,223 @@
+"""Who may do what: the administrator's password, the reviewers and their personal links, and open sessions."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from sqlalchemy import Row, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from cogstage.errors import UsageError
+from cogstage.study.database import Database
+from cogstage.study.protocol import Study, place_cases
+from cogstage.study.schema import placement, reviewer, session
+from cogstage.study.schema import study as study_table
+from cogstage.study.secret import (
+    hash_password,
+    new_ticket,
+    password_matches,
+    secret_matches,
+    split_ticket,
+)
+
+DAY = 86_400.0
+ADMINISTRATOR_SESSION = DAY / 2
+REVIEWER_SESSION = 30 * DAY
+LONGEST_LINK = 366
+
+
+@dataclass(frozen=True)
+class Reviewer:
+    """A reviewer as the administrator sees them."""
+
+    id: str
+    number: int
+    name: str
+    created_at: float
+    expires_at: float
+    revoked_at: float | None
+
+    def state(self, now: float | None = None) -> str:
+        """``active``, ``expired`` or ``revoked``."""
+        if self.revoked_at is not None:
+            return "revoked"
+        return "active" if (time.time() if now is None else now) < self.expires_at else "expired"
+
+
+@dataclass(frozen=True)
+class Invitation:
+    """A reviewer with the ticket of their link, which is never seen again."""
+
+    reviewer: Reviewer
+    ticket: str
+
+
+class Access:
+    """Reviewers, links and sessions of one study."""
+
+    def __init__(self, database: Database, study: Study) -> None:
+        self._database = database
+        self._study = study
+
+    # The administrator
+
+    def set_password(self, password: str) -> None:
+        """Set the administrator's password and end all of the administrator's sessions."""
+        stored = hash_password(password)
+        with self._database.writing() as connection:
+            connection.execute(
+                update(study_table).where(study_table.c.id == self._study.id).values(password_hash=stored)
+            )
+            connection.execute(
+                delete(session).where(session.c.study_id == self._study.id, session.c.reviewer_id.is_(None))
+            )
+
+    def is_password(self, password: str) -> bool:
+        """Whether this is the administrator's password; slow on purpose."""
+        with self._database.reading() as connection:
+            stored = connection.scalar(select(study_table.c.password_hash).where(study_table.c.id == self._study.id))
+        return password_matches(password, stored)
+
+    # Reviewers
+
+    def invite(self, name: str, days: int = 30) -> Invitation:
+        """A new reviewer with a personal link; the order in which they meet cases and sets is fixed here."""
+        name = " ".join(name.split())[:200]
+        if not name or not name.isprintable():
+            raise UsageError("a reviewer needs a name")
+        _check_days(days)
+        ticket, now = new_ticket(), time.time()
+        try:
+            with self._database.writing() as connection:
+                connection.execute(select(study_table.c.id).where(study_table.c.id == self._study.id).with_for_update())
+                last = connection.scalar(
+                    select(func.max(reviewer.c.number)).where(reviewer.c.study_id == self._study.id)
+                )
+                person = Reviewer(ticket.id, (last or 0) + 1, name, now, now + days * DAY, None)
+                connection.execute(
+                    insert(reviewer).values(**person.__dict__, study_id=self._study.id, token_hash=ticket.hash)
+                )
+                connection.execute(
+                    insert(placement),
+                    [
+                        {
+                            "reviewer_id": person.id,
+                            "position": placed.position,
+                            "case_key": placed.case_key,
+                            "set_order": " ".join(placed.set_order),
+                            "bare": placed.bare,
+                        }
+                        for placed in place_cases(self._study, person.number)
+                    ],
+                )
+        except IntegrityError as error:
+            raise UsageError(f"there is a reviewer called {name} already; choose another name") from error
+        return Invitation(person, ticket.text)
+
+    def renew_link(self, reviewer_id: str, days: int = 30) -> Invitation:
+        """A new link for a reviewer: the old one and its sessions end, the answers stay."""
+        _check_days(days)
+        ticket, now = new_ticket(reviewer_id), time.time()
+        with self._database.writing() as connection:
+            connection.execute(
+                update(reviewer)
+                .where(reviewer.c.id == reviewer_id, reviewer.c.study_id == self._study.id)
+                .values(token_hash=ticket.hash, expires_at=now + days * DAY, revoked_at=None)
+            )
+            connection.execute(delete(session).where(session.c.reviewer_id == reviewer_id))
+        return Invitation(self.reviewer(reviewer_id), ticket.text)
+
+    def revoke(self, reviewer_id: str) -> None:
+        """End a link and its sessions at once; the answers stay."""
+        person = self.reviewer(reviewer_id)
+        with self._database.writing() as connection:
+            connection.execute(update(reviewer).where(reviewer.c.id == person.id).values(revoked_at=time.time()))
+            connection.execute(delete(session).where(session.c.reviewer_id == person.id))
+
+    def reviewers(self) -> list[Reviewer]:
+        """All reviewers, in the order they were invited."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                select(reviewer).where(reviewer.c.study_id == self._study.id).order_by(reviewer.c.number)
+            )
+            return [_reviewer(row) for row in rows]
+
+    def reviewer(self, reviewer_id: str) -> Reviewer:
+        """One reviewer by id."""
+        with self._database.reading() as connection:
+            row = connection.execute(
+                select(reviewer).where(reviewer.c.id == reviewer_id, reviewer.c.study_id == self._study.id)
+            ).first()
+        if row is None:
+            raise UsageError("there is no such reviewer in this study")
+        return _reviewer(row)
+
+    def reviewer_with_link(self, ticket: str) -> Reviewer | None:
+        """Whose link this is; None for links that are wrong, revoked or expired."""
+        identifier, secret = split_ticket(ticket)
+        with self._database.reading() as connection:
+            row = connection.execute(
+                select(reviewer).where(reviewer.c.id == identifier, reviewer.c.study_id == self._study.id)
+            ).first()
+        matches = secret_matches(secret, row.token_hash if row is not None else None)
+        if row is None or not matches:
+            return None
+        person = _reviewer(row)
+        return person if person.state() == "active" else None
+
+    # Sessions
+
+    def open_session(self, person: Reviewer | None) -> tuple[str, float]:
+        """A session of a reviewer, or of the administrator (None): the cookie's value and how long it lasts."""
+        ticket, now = new_ticket(), time.time()
+        ends = now + ADMINISTRATOR_SESSION if person is None else min(now + REVIEWER_SESSION, person.expires_at)
+        with self._database.writing() as connection:
+            connection.execute(delete(session).where(session.c.expires_at < now))
+            connection.execute(
+                insert(session).values(
+                    id=ticket.id,
+                    study_id=self._study.id,
+                    reviewer_id=None if person is None else person.id,
+                    secret_hash=ticket.hash,
+                    expires_at=ends,
+                )
+            )
+        return ticket.text, ends - now
+
+    def reviewer_in_session(self, ticket: str) -> Reviewer | None:
+        """The reviewer whose session this is, if it and their link still hold."""
+        row = self._session(ticket)
+        if row is None or row.reviewer_id is None:
+            return None
+        person = self.reviewer(row.reviewer_id)
+        return person if person.state() == "active" else None
+
+    def is_administrator(self, ticket: str) -> bool:
+        """Whether this is an open session of the administrator."""
+        row = self._session(ticket)
+        return row is not None and row.reviewer_id is None
+
+    def close_session(self, ticket: str) -> None:
+        """End a session."""
+        if self._session(ticket) is not None:
+            with self._database.writing() as connection:
+                connection.execute(delete(session).where(session.c.id == split_ticket(ticket)[0]))
+
+    def _session(self, ticket: str) -> Row[tuple[str, str, str | None, str, float]] | None:
+        identifier, secret = split_ticket(ticket)
+        with self._database.reading() as connection:
+            row = connection.execute(
+                select(session).where(session.c.id == identifier, session.c.study_id == self._study.id)
+            ).first()
+        matches = secret_matches(secret, row.secret_hash if row is not None else None)
+        return row if row is not None and matches and time.time() < row.expires_at else None
+
+
+def _check_days(days: int) -> None:
+    if not 1 <= days <= LONGEST_LINK:
+        raise UsageError(f"a link lasts 1 to {LONGEST_LINK} days, not {days}")
+
+
+def _reviewer(row: Row[tuple[object, ...]]) -> Reviewer:
+    return Reviewer(row.id, row.number, row.name, row.created_at, row.expires_at, row.revoked_at)

@@ -1,0 +1,198 @@
+"""The answers: saved one click at a time, each kept once under (reviewer, case, item), every change remembered."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import func, insert, select, update
+
+from cogstage.errors import CogstageError
+from cogstage.study.blind import BlindForm
+from cogstage.study.database import Database
+from cogstage.study.protocol import Placement, Study
+from cogstage.study.schema import answer, change, placement, reviewer, visit
+from cogstage.study.schema import study as study_table
+
+LONGEST_LOOK = 4 * 3600.0  # seconds counted for one showing of a page at most
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One stored answer."""
+
+    reviewer_id: str
+    case_key: str
+    item: str
+    value: str
+    answered_at: float
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a reviewer has come."""
+
+    complete: tuple[bool, ...]  # by position
+    last_answer_at: float | None
+
+    @property
+    def done(self) -> int:
+        """How many cases are complete."""
+        return sum(self.complete)
+
+    @property
+    def total(self) -> int:
+        """How many cases there are."""
+        return len(self.complete)
+
+    @property
+    def next_open(self) -> int | None:
+        """The first position that is not complete, from 1."""
+        return next((n for n, complete in enumerate(self.complete, 1) if not complete), None)
+
+
+class Answers:
+    """Placements, answers and visits of one study."""
+
+    def __init__(self, database: Database, study: Study) -> None:
+        self._database = database
+        self._study = study
+        self._cases = {case.key: case for case in study.cases}
+
+    def register(self) -> None:
+        """Enter the study into a database that does not hold it yet."""
+        with self._database.writing() as connection:
+            connection.execute(
+                insert(study_table).values(id=self._study.id, definition_hash=self._study.hash, created_at=time.time())
+            )
+
+    def check(self) -> None:
+        """Raise unless the database holds this study, with the very protocol in the folder."""
+        with self._database.reading() as connection:
+            stored = connection.scalar(select(study_table.c.definition_hash).where(study_table.c.id == self._study.id))
+        if stored is None:
+            raise CogstageError("the database does not hold this study; give the --database it was created with")
+        if stored != self._study.hash:
+            raise CogstageError("study.json was changed after the study began; restore it from a copy")
+
+    def placements(self, reviewer_id: str) -> tuple[Placement, ...]:
+        """Where the reviewer meets each case, in order."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                select(placement).where(placement.c.reviewer_id == reviewer_id).order_by(placement.c.position)
+            )
+            return tuple(Placement(r.position, r.case_key, tuple(r.set_order.split()), r.bare) for r in rows)
+
+    def form(self, reviewer_id: str, position: int) -> BlindForm | None:
+        """The blind form at a position, from 1; None beyond the last."""
+        with self._database.reading() as connection:
+            row = connection.execute(
+                select(placement).where(placement.c.reviewer_id == reviewer_id, placement.c.position == position)
+            ).first()
+        if row is None:
+            return None
+        placed = Placement(row.position, row.case_key, tuple(row.set_order.split()), row.bare)
+        return BlindForm(self._study, self._cases[placed.case_key], placed)
+
+    def save(self, reviewer_id: str, case_key: str, items: Mapping[str, str]) -> None:
+        """Store answers in one transaction. Saving the same answer again changes nothing."""
+        if not items:
+            return
+        now = time.time()
+        with self._database.writing() as connection:
+            for item, value in sorted(items.items()):
+                statement = self._database.upsert(answer).values(
+                    reviewer_id=reviewer_id, case_key=case_key, item=item, value=value, answered_at=now
+                )
+                done = connection.execute(
+                    statement.on_conflict_do_update(
+                        index_elements=[answer.c.reviewer_id, answer.c.case_key, answer.c.item],
+                        set_={"value": statement.excluded.value, "answered_at": statement.excluded.answered_at},
+                        where=answer.c.value != statement.excluded.value,
+                    ).returning(answer.c.item)
+                )
+                if done.first() is not None:  # new or changed
+                    connection.execute(
+                        insert(change).values(
+                            reviewer_id=reviewer_id, case_key=case_key, item=item, value=value, changed_at=now
+                        )
+                    )
+
+    def of_case(self, reviewer_id: str, case_key: str) -> dict[str, str]:
+        """A reviewer's answers to one case, by item."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                select(answer.c.item, answer.c.value).where(
+                    answer.c.reviewer_id == reviewer_id, answer.c.case_key == case_key
+                )
+            )
+            return {row.item: row.value for row in rows}
+
+    def all(self) -> list[Answer]:
+        """Every answer to the study, by reviewer, case and item."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                select(answer)
+                .join(reviewer, reviewer.c.id == answer.c.reviewer_id)
+                .where(reviewer.c.study_id == self._study.id)
+                .order_by(reviewer.c.number, answer.c.case_key, answer.c.item)
+            )
+            return [Answer(r.reviewer_id, r.case_key, r.item, r.value, r.answered_at) for r in rows]
+
+    def progress(self, reviewer_id: str) -> Progress:
+        """Which cases are complete."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                select(answer.c.case_key, answer.c.item, answer.c.answered_at).where(
+                    answer.c.reviewer_id == reviewer_id
+                )
+            )
+            given: dict[str, set[str]] = {}
+            last: float | None = None
+            for case_key, item, answered_at in rows:
+                given.setdefault(case_key, set()).add(item)
+                last = answered_at if last is None else max(last, answered_at)
+        complete = tuple(
+            BlindForm(self._study, self._cases[placed.case_key], placed).needed <= given.get(placed.case_key, set())
+            for placed in self.placements(reviewer_id)
+        )
+        return Progress(complete, last)
+
+    def open_visit(self, reviewer_id: str, case_key: str) -> str:
+        """A case's page is being shown; the id under which its time will be recorded."""
+        identifier = secrets.token_hex(12)
+        with self._database.writing() as connection:
+            connection.execute(
+                insert(visit).values(
+                    id=identifier, reviewer_id=reviewer_id, case_key=case_key, opened_at=time.time(), seconds=0.0
+                )
+            )
+        return identifier
+
+    def record_time(self, reviewer_id: str, case_key: str, visit_id: str, seconds: float | None) -> None:
+        """How long the page of a visit has been looked at so far; None: since it was opened.
+
+        Reports may come twice or out of order: the longest counts, and never more than has passed.
+        """
+        mine = (visit.c.id == visit_id, visit.c.reviewer_id == reviewer_id, visit.c.case_key == case_key)
+        with self._database.writing() as connection:
+            row = connection.execute(select(visit.c.opened_at, visit.c.seconds).where(*mine)).first()
+            if row is None:
+                return
+            passed = min(max(0.0, time.time() - row.opened_at), LONGEST_LOOK)
+            looked = passed if seconds is None else min(max(0.0, seconds), passed)
+            if looked > row.seconds:
+                connection.execute(update(visit).where(*mine).values(seconds=looked))
+
+    def seconds(self) -> dict[tuple[str, str], float]:
+        """Time looked at each case, by reviewer id and case key."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                select(visit.c.reviewer_id, visit.c.case_key, func.sum(visit.c.seconds))
+                .join(reviewer, reviewer.c.id == visit.c.reviewer_id)
+                .where(reviewer.c.study_id == self._study.id)
+                .group_by(visit.c.reviewer_id, visit.c.case_key)
+            )
+            return {(reviewer_id, case_key): float(total) for reviewer_id, case_key, total in rows}

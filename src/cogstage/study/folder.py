@@ -1,0 +1,65 @@
+"""A study on disk: the protocol in a folder, the answers in its SQLite file or in a database named by URL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cogstage.artefact import new_folder
+from cogstage.errors import UsageError
+from cogstage.study.access import Access
+from cogstage.study.answers import Answers
+from cogstage.study.database import DATABASE_FILE, Database
+from cogstage.study.protocol import KIND, Study
+
+
+@dataclass(frozen=True)
+class OpenStudy:
+    """A study that is ready for reviewers, administrator and report."""
+
+    study: Study
+    database: Database
+    access: Access
+    answers: Answers
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self.database.close()
+
+
+def _wire(study: Study, database: Database) -> OpenStudy:
+    return OpenStudy(study, database, Access(database, study), Answers(database, study))
+
+
+def create_folder(
+    path: Path, study: Study, password: str, made_with: Mapping[str, Any], database_url: str | None = None
+) -> None:
+    """Write a study folder and make its database ready. A study that is there is never replaced: it holds answers."""
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise UsageError(f"{path} is there already; choose another --out (a study with answers is never overwritten)")
+    with new_folder(path, KIND, made_with) as folder:
+        study.write(folder)
+        database = Database(database_url) if database_url else Database.in_folder(folder)
+        opened = _wire(study, database)
+        try:
+            database.upgrade()
+            opened.answers.register()
+            opened.access.set_password(password)
+        finally:
+            opened.close()
+
+
+def open_folder(path: Path, database_url: str | None = None, upgrade: bool = False) -> OpenStudy:
+    """Open a study folder with the database its answers are in, and check that the two belong together."""
+    study = Study.load(path)
+    if database_url is None and not (path / DATABASE_FILE).exists():
+        raise UsageError(f"{path} has no {DATABASE_FILE}; give the --database that the study was created with")
+    database = Database(database_url) if database_url else Database.in_folder(path)
+    if upgrade:
+        database.upgrade()
+    database.check_schema()
+    opened = _wire(study, database)
+    opened.answers.check()
+    return opened

@@ -1,0 +1,1 @@
+"""The history of the study's tables, oldest first in ``versions/``."""
