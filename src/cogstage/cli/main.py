@@ -8,6 +8,7 @@ import traceback
 import typer
 from typer.exceptions import TyperException
 
+from cogstage.cli import dataset, facts
 from cogstage.errors import CogstageError
 
 app = typer.Typer(
@@ -18,6 +19,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+app.add_typer(facts.app, name="facts")
+app.add_typer(dataset.app, name="dataset")
 
 
 def show_version(wanted: bool) -> None:

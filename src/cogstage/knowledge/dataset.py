@@ -62,7 +62,9 @@ class Ranking:
 class FittingView:
     """All that something fitted may see: training facts, training and dev pairs, and whether a pair is a known fact.
 
-    ``is_known`` answers for all splits so that nobody draws a held-out fact as a negative; it hands no fact out.
+    Fit on ``train_facts()`` and ``pairs(relation, "train")`` alone. ``pairs(relation, "dev")`` is for stopping early,
+    choosing settings and calibrating. The test split is refused. ``is_known`` answers for all splits so that nobody
+    draws a held-out fact as a negative; it hands no fact out, and must not be used as a feature.
     """
 
     relations: tuple[str, ...]
@@ -77,7 +79,7 @@ class FittingView:
         return self._train_facts
 
     def pairs(self, relation: str, split: str) -> Pairs:
-        """Labelled pairs; asking for the test split raises."""
+        """Labelled pairs: ``train`` to fit on, ``dev`` to stop early and calibrate; asking for ``test`` raises."""
         if split == "test":
             raise LeakageError(
                 f"the test pairs of {relation} were asked for while fitting; use the Dataset to evaluate"
@@ -105,6 +107,8 @@ class Dataset:
     leakage: Mapping[str, Any] = field(repr=False)
     _pairs: Mapping[tuple[str, str], Pairs] = field(repr=False)
     _facts: Mapping[str, Triples] = field(repr=False)
+    _elsewhere: np.ndarray = field(repr=False, default_factory=lambda: np.empty((0, 2), np.int32))
+    """Pairs (head, tail) that hold a fact which is in no split: capped, of a relation with too few facts, ..."""
 
     def pairs(self, relation: str, split: str) -> Pairs:
         """Labelled pairs of a relation and split."""
@@ -128,8 +132,8 @@ class Dataset:
     @cached_property
     def _known(self) -> np.ndarray:
         keys = []
-        for facts in self._facts.values():
-            head, tail = facts.head.astype(np.int64), facts.tail.astype(np.int64)
+        for heads, tails in [(f.head, f.tail) for f in self._facts.values()] + [tuple(self._elsewhere.T)]:
+            head, tail = heads.astype(np.int64), tails.astype(np.int64)
             keys += [head * self.n_nodes + tail, tail * self.n_nodes + head]
         return np.unique(np.concatenate(keys)) if keys else np.empty(0, np.int64)
 
@@ -179,9 +183,12 @@ class Dataset:
                 for split in SPLITS
             }
             facts = {split: _read_triples(path / f"facts_{split}.parquet", relations) for split in SPLITS}
+            elsewhere = _read_elsewhere(path / "known_elsewhere.parquet")
         except (pa.ArrowInvalid, OSError, KeyError, ValueError) as error:
             raise CogstageError(f"{path} is damaged ({error}); build the data set again") from error
-        return cls(relations, manifest["vocabulary_hash"], manifest["nodes"], manifest, leakage, pairs, facts)
+        return cls(
+            relations, manifest["vocabulary_hash"], manifest["nodes"], manifest, leakage, pairs, facts, elsewhere
+        )
 
 
 def _of(pairs: Mapping[tuple[str, str], Pairs], relation: str, split: str) -> Pairs:
@@ -204,3 +211,11 @@ def _read_triples(path: Path, relations: tuple[str, ...]) -> Triples:
     relation = np.array([index[name] for name in table.column("relation").to_pylist()], dtype=np.int16)
     head, tail = (table.column(name).to_numpy().astype(np.int32) for name in ("head_id", "tail_id"))
     return Triples(head, relation, tail)
+
+
+def _read_elsewhere(path: Path) -> np.ndarray:
+    """Absent in data sets that left nothing out."""
+    if not path.exists():
+        return np.empty((0, 2), np.int32)
+    table = pq.read_table(path, columns=["head_id", "tail_id"])
+    return np.column_stack([table.column(name).to_numpy() for name in ("head_id", "tail_id")]).astype(np.int32)

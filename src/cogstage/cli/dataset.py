@@ -1,0 +1,84 @@
+"""``cogstage dataset``: build data sets from a graph and facts, and show what is in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from cogstage.cli.console import print_json, progress
+
+app = typer.Typer(help="Data sets: facts on a graph, split, with negatives and a leakage report.", no_args_is_help=True)
+
+
+@app.command()
+def build(
+    graph: Path = typer.Option(..., "--graph", "-g", help="Graph folder."),
+    facts: Path = typer.Option(..., "--facts", "-f", help="Facts folder."),
+    out: Path = typer.Option(..., "--out", "-o", help="Data set folder to write."),
+    negatives: str = typer.Option("degree", help="Negatives in the pairs: uniform, degree or hard."),
+    split: str = typer.Option("random", help="What is dealt out: random (pairs), cold-head or cold-tail."),
+    relation: list[str] = typer.Option([], "--relation", "-r", help="Only this relation (may be given several times)."),
+    minimum: int = typer.Option(100, help="Leave out relations with fewer facts in the graph."),
+    cap: int | None = typer.Option(None, help="At most so many facts a relation."),
+    seed: int = typer.Option(0, help="Same input and seed, same bytes."),
+    as_json: bool = typer.Option(False, "--json", help="Print the manifest as JSON."),
+) -> None:
+    """Build a data set: 70/15/15 by pairs of concepts, one negative a positive, manifest and leakage report.
+
+    All three kinds of negatives are saved and compared in leakage.txt; --negatives says which one models see.
+
+    Example: cogstage dataset build --graph graph --facts facts --negatives degree --out data
+    """
+    from cogstage.graph.cooccurrence import Graph
+    from cogstage.knowledge.build import build_dataset
+    from cogstage.knowledge.facts import Facts
+    from cogstage.knowledge.leakage_text import counts_text
+
+    dataset = build_dataset(
+        Graph.load(graph),
+        Facts.load(facts),
+        out,
+        negatives=negatives,
+        split=split,
+        seed=seed,
+        minimum=minimum,
+        cap=cap,
+        relations=tuple(relation) or None,
+        progress=progress(),
+    )
+    if as_json:
+        print_json(dataset.manifest)
+        return
+    typer.echo("\n".join(counts_text(dataset.manifest["counts"])))
+    for warning in dataset.leakage["warnings"]:
+        typer.echo(f"look at: {warning}")
+    typer.echo(f"The data set is in {out}; {out / 'leakage.txt'} says how much of the answer leaks.")
+
+
+@app.command()
+def info(
+    folder: Path = typer.Argument(..., help="Data set folder."),
+    as_json: bool = typer.Option(False, "--json", help="Print manifest and leakage report as JSON."),
+) -> None:
+    """Show a data set: how it was made, its counts, what of the facts is in it, and its leakage report.
+
+    Example: cogstage dataset info data
+    """
+    from cogstage.knowledge.build import changed_files
+    from cogstage.knowledge.dataset import Dataset
+    from cogstage.knowledge.leakage_text import coverage_text, leakage_text
+
+    dataset = Dataset.load(folder)
+    changed = changed_files(folder, dataset.manifest)
+    if as_json:
+        print_json({"manifest": dataset.manifest, "leakage": dataset.leakage, "changed files": changed})
+        return
+    options = dataset.manifest.get("options", {})
+    typer.echo(f"{folder}: " + ", ".join(f"{key} {value}" for key, value in options.items() if value is not None))
+    typer.echo("")
+    typer.echo("\n".join(coverage_text(dataset.manifest)))
+    typer.echo("")
+    typer.echo(leakage_text(dataset.leakage, dataset.manifest["counts"]), nl=False)
+    for name in changed:
+        typer.echo(f"warning: {name} is not the file that the build wrote", err=True)

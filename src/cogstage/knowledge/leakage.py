@@ -1,0 +1,250 @@
+"""The leakage report: how much of the answer can be had without understanding anything."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.stats import rankdata
+
+from cogstage.graph.cooccurrence import Graph
+from cogstage.graph.vocabulary import fold
+from cogstage.knowledge.dataset import SPLITS
+from cogstage.knowledge.located import Concepts, Located
+from cogstage.knowledge.negatives import Drawn, Ends
+
+STEM = 5  # letters; words that begin alike count as one stem
+SUSPICIOUS_OVERLAP = 0.10
+SUSPICIOUS_AUROC = 0.60
+PAPER_CO_OCCURRENCE = 0.114
+
+
+def auroc(label: np.ndarray, score: np.ndarray) -> float | None:
+    """Area under the ROC curve, ties at the mean rank; None where one class is missing."""
+    positive = label > 0
+    n_positive, n_negative = int(positive.sum()), int((~positive).sum())
+    if not n_positive or not n_negative:
+        return None
+    ranks = rankdata(score)[positive].sum()
+    return float((ranks - n_positive * (n_positive + 1) / 2) / (n_positive * n_negative))
+
+
+def leakage_report(
+    graph: Graph, facts: Located, side: np.ndarray, negatives: Mapping[str, Drawn], concepts: Concepts
+) -> dict[str, Any]:
+    """All measures of the report; ``negatives`` are those of each mode."""
+    report = {
+        "overlap of relations": _overlap(facts),
+        "pairs in several relations": _several(facts),
+        "pairs of concepts across splits": _across(facts, side, negatives, concepts),
+        "share of pairs that co-occur": _co_occurrence(graph.matrix, facts, side, negatives),
+        "auroc without understanding (test)": _floors(graph, facts, side, negatives),
+        "names that share a word stem": _shared_stems(graph.vocabulary.name, facts, side, negatives),
+    }
+    return {**report, "warnings": _warnings(report)}
+
+
+def _overlap(facts: Located) -> list[dict[str, Any]]:
+    """Jaccard overlap of each two relations, as they stand and with one turned round (pairs of nodes)."""
+    nodes = int(max(facts.head.max(initial=0), facts.tail.max(initial=0))) + 1
+    forward, backward = [], []
+    for index in range(len(facts.relations)):
+        head, tail = (ends[facts.relation == index].astype(np.int64) for ends in (facts.head, facts.tail))
+        forward.append(np.unique(head * nodes + tail))
+        backward.append(np.unique(tail * nodes + head))
+    rows = []
+    for first, second in combinations_with_replacement(range(len(facts.relations)), 2):
+        same = len(np.intersect1d(forward[first], forward[second])) if first != second else 0
+        turned = len(np.intersect1d(forward[first], backward[second]))
+        total = len(forward[first]) + (len(forward[second]) if first != second else 0)
+        union = len(forward[first]) if first == second else total - turned
+        rows.append(
+            {
+                "relation": facts.relations[first],
+                "other": facts.relations[second],
+                "duplicate pairs": same,
+                "duplicate jaccard": round(same / (total - same), 4) if total - same else 0.0,
+                "inverse pairs": turned,
+                "inverse jaccard": round(turned / union, 4) if union else 0.0,
+            }
+        )
+    return rows
+
+
+def _several(facts: Located) -> dict[str, Any]:
+    """Unordered pairs of concepts that hold more than one relation, and which."""
+    pairs, row_pair = np.unique(facts.pair, return_inverse=True)
+    holds = np.zeros((len(pairs), len(facts.relations)), bool)
+    holds[row_pair.ravel(), facts.relation] = True
+    several = holds[holds.sum(axis=1) > 1]
+    names: Counter[str] = Counter(" + ".join(np.array(facts.relations)[row].tolist()) for row in several)
+    return {
+        "pairs": len(pairs),
+        "in several": len(several),
+        "share": round(len(several) / max(1, len(pairs)), 4),
+        "combinations": dict(sorted(names.items(), key=lambda item: (-item[1], item[0]))),
+    }
+
+
+def _across(facts: Located, side: np.ndarray, negatives: Mapping[str, Drawn], concepts: Concepts) -> dict[str, int]:
+    """How many unordered pairs of concepts stand in two splits, among the facts and among all pairs: must be 0."""
+    positives = [np.unique(facts.pair[side == split]) for split in range(3)]
+    result = {"facts": _in_two(positives)}
+    for mode, drawn in negatives.items():
+        everything = [
+            np.unique(
+                np.concatenate([positives[split], *(concepts.pair(*drawn.ends[r, name]) for r in facts.relations)])
+            )
+            for split, name in enumerate(SPLITS)
+        ]
+        result[f"facts and {mode} negatives"] = _in_two(everything)
+    return result
+
+
+def _in_two(groups: Sequence[np.ndarray]) -> int:
+    _, times = np.unique(np.concatenate(groups), return_counts=True)
+    return int(np.sum(times > 1))
+
+
+def _positives(facts: Located, side: np.ndarray, index: int, split: int | None = None) -> Ends:
+    chosen = (facts.relation == index) & ((side >= 0) if split is None else (side == split))
+    return facts.head[chosen], facts.tail[chosen]
+
+
+def _all(drawn: Drawn, relation: str) -> Ends:
+    heads, tails = zip(*(drawn.ends[relation, split] for split in SPLITS), strict=True)
+    return np.concatenate(heads), np.concatenate(tails)
+
+
+def _values(matrix: sp.csr_matrix, ends: Ends) -> np.ndarray:
+    """The matrix at each pair."""
+    return np.asarray(matrix[ends[0], ends[1]]).ravel() if len(ends[0]) else np.zeros(0)
+
+
+def _co_occurrence(
+    counts: sp.csr_matrix, facts: Located, side: np.ndarray, negatives: Mapping[str, Drawn]
+) -> dict[str, dict[str, float]]:
+    def share(*ends: Ends) -> float:
+        values = np.concatenate([_values(counts, one) for one in ends])
+        return round(float(np.mean(values > 0)), 4) if len(values) else 0.0
+
+    result = {}
+    for index, relation in enumerate(facts.relations):
+        result[relation] = {
+            "facts": share(_positives(facts, side, index)),
+            **{mode: share(_all(drawn, relation)) for mode, drawn in negatives.items()},
+        }
+    everything = [_positives(facts, side, index) for index in range(len(facts.relations))]
+    result["all relations"] = {
+        "facts": share(*everything),
+        **{mode: share(*(_all(drawn, r) for r in facts.relations)) for mode, drawn in negatives.items()},
+    }
+    return result
+
+
+def _floors(
+    graph: Graph, facts: Located, side: np.ndarray, negatives: Mapping[str, Drawn]
+) -> dict[str, dict[str, dict[str, float | None]]]:
+    """AUROC on test of the training degrees (summed; and weighed on dev) and of PPMI, by mode and relation."""
+    ppmi = graph.ppmi()
+    result: dict[str, dict[str, dict[str, float | None]]] = {}
+    for mode, drawn in negatives.items():
+        result[mode] = {}
+        for index, relation in enumerate(facts.relations):
+            head, tail = _positives(facts, side, index, 0)
+            degree_head = np.log1p(np.bincount(head, minlength=graph.n_nodes))
+            degree_tail = np.log1p(np.bincount(tail, minlength=graph.n_nodes))
+            features, labels, association = {}, {}, {}
+            for split in (1, 2):
+                held, not_held = _positives(facts, side, index, split), drawn.ends[relation, SPLITS[split]]
+                ends = np.concatenate([held[0], not_held[0]]), np.concatenate([held[1], not_held[1]])
+                first, second = degree_head[ends[0]], degree_tail[ends[1]]
+                features[split] = np.column_stack([first, second, first * second])
+                labels[split] = np.repeat([1, 0], [len(held[0]), len(not_held[0])])
+                association[split] = _values(ppmi, ends)
+            weights = _logistic(features[1], labels[1])
+            scores = {
+                "degree": features[2][:, :2].sum(axis=1),
+                "degree, weighed on dev": features[2] @ weights[1:],
+                "ppmi": association[2],
+            }
+            result[mode][relation] = {name: _rounded(auroc(labels[2], score)) for name, score in scores.items()}
+    return result
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
+
+
+def _logistic(features: np.ndarray, labels: np.ndarray, ridge: float = 1.0, steps: int = 50) -> np.ndarray:
+    """Weights (bias first) of a ridge logistic regression, by Newton's method."""
+    inputs = np.column_stack([np.ones(len(features)), features])
+    weights = np.zeros(inputs.shape[1])
+    penalty = np.diag([1e-6, *[ridge] * features.shape[1]])
+    for _ in range(steps):
+        chance = 1 / (1 + np.exp(-np.clip(inputs @ weights, -30, 30)))
+        gradient = inputs.T @ (chance - labels) + penalty @ weights
+        curvature = (inputs * (chance * (1 - chance))[:, None]).T @ inputs + penalty
+        step = np.linalg.solve(curvature, gradient)
+        weights -= step
+        if np.abs(step).max() < 1e-8:
+            break
+    return weights
+
+
+def stems(name: str) -> frozenset[str]:
+    """The beginnings of the longer words of a name."""
+    return frozenset(word[:STEM] for word in re.findall(r"[^\W\d_]+", fold(name)) if len(word) >= STEM)
+
+
+def _shared_stems(
+    names: Sequence[str], facts: Located, side: np.ndarray, negatives: Mapping[str, Drawn]
+) -> dict[str, dict[str, Any]]:
+    """The share of pairs whose head and tail share a word stem, with examples of the stems that do it most."""
+    found: dict[int, frozenset[str]] = {}
+
+    def common(ends: Ends) -> list[frozenset[str]]:
+        for node in np.unique(np.concatenate(ends)).tolist():
+            if node not in found:
+                found[node] = stems(names[node])
+        return [found[h] & found[t] for h, t in zip(ends[0].tolist(), ends[1].tolist(), strict=True)]
+
+    def share(shared: list[frozenset[str]]) -> float:
+        return round(sum(map(bool, shared)) / len(shared), 4) if shared else 0.0
+
+    result: dict[str, dict[str, Any]] = {}
+    for index, relation in enumerate(facts.relations):
+        shared = common(_positives(facts, side, index))
+        most = Counter(stem for stems_ in shared for stem in stems_)
+        result[relation] = {
+            "facts": share(shared),
+            **{mode: share(common(_all(drawn, relation))) for mode, drawn in negatives.items()},
+            "commonest": [stem for stem, _ in sorted(most.items(), key=lambda item: (-item[1], item[0]))[:5]],
+        }
+    return result
+
+
+def _warnings(report: Mapping[str, Any]) -> list[str]:
+    lines = []
+    for row in report["overlap of relations"]:
+        for kind in ("duplicate", "inverse"):
+            if row[f"{kind} jaccard"] >= SUSPICIOUS_OVERLAP:
+                share = f"{row[f'{kind} jaccard']:.0%}"
+                lines.append(f"{row['relation']} and {row['other']} share {share} of their pairs ({kind} relations)")
+    for what, count in report["pairs of concepts across splits"].items():
+        if count:
+            lines.append(f"{count} pairs of concepts stand in two splits ({what})")
+    for mode, by_relation in report["auroc without understanding (test)"].items():
+        for relation, scores in by_relation.items():
+            best = max((value for key, value in scores.items() if key.startswith("degree") and value), default=0.0)
+            if best >= SUSPICIOUS_AUROC:
+                lines.append(f"{relation}, {mode} negatives: the training degrees alone reach AUROC {best:.2f}")
+    for relation, row in report["names that share a word stem"].items():
+        if row["facts"] >= 0.05 and row["facts"] >= 2 * max(row.get("uniform", 0), row.get("degree", 0)):
+            lines.append(f"{relation}: {row['facts']:.0%} of the facts join names with a common word stem")
+    return lines

@@ -1,0 +1,134 @@
+"""Facts laid over a graph: concepts become nodes, and what cannot be placed is counted and named."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cogstage.errors import CogstageError
+from cogstage.graph.vocabulary import Vocabulary
+from cogstage.knowledge.facts import Facts
+from cogstage.knowledge.relations import RELATIONS
+
+
+@dataclass(frozen=True)
+class Located:
+    """Facts between the nodes of a graph; ``relation`` counts in ``relations``.
+
+    Where nodes are terms, a fact between two concepts stands for every pair of their terms. ``pair`` numbers the
+    unordered pair of *concepts* behind each row: the unit that a split may not tear apart.
+    """
+
+    relations: tuple[str, ...]
+    head: np.ndarray  # int32 (M,)
+    relation: np.ndarray  # int16 (M,)
+    tail: np.ndarray  # int32 (M,)
+    pair: np.ndarray  # int64 (M,)
+
+    def __len__(self) -> int:
+        return len(self.head)
+
+    def take(self, chosen: np.ndarray) -> Located:
+        """The rows of a mask or of positions."""
+        return Located(self.relations, self.head[chosen], self.relation[chosen], self.tail[chosen], self.pair[chosen])
+
+
+@dataclass(frozen=True)
+class Concepts:
+    """The concept of each node as a number; nodes without one are concepts of their own."""
+
+    names: tuple[str, ...]
+    of_node: np.ndarray  # int64 (V,)
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary, matched: Mapping[str, str] | None = None) -> Concepts:
+        """Number the concepts of a graph; ``matched`` says which concept of the facts one of the graph stands for."""
+        keys = [concept or term for concept, term in zip(vocabulary.concept, vocabulary.term, strict=True)]
+        keys = [matched.get(key, key) for key in keys] if matched else keys
+        numbers: dict[str, int] = {}
+        of_node = np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), np.int64, len(keys))
+        return cls(tuple(numbers), of_node)
+
+    def pair(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
+        """A number for the unordered pair of concepts behind each pair of nodes."""
+        first, second = self.of_node[head], self.of_node[tail]
+        number: np.ndarray = np.minimum(first, second) * len(self.names) + np.maximum(first, second)
+        return number
+
+
+def ordered_relations(names: Sequence[str]) -> tuple[str, ...]:
+    """The paper's relations first, in their usual order, then the others by name."""
+    known = [relation for relation in RELATIONS if relation in names]
+    return (*known, *sorted(set(names) - set(known)))
+
+
+def locate(facts: Facts, vocabulary: Vocabulary, concepts: Concepts) -> tuple[Located, dict[str, Any]]:
+    """Place the facts on the nodes; the second result counts, for each relation, what was and was not placed."""
+    relations = ordered_relations(list(facts.relations))
+    number = {name: index for index, name in enumerate(concepts.names)}
+    rank = {relation: index for index, relation in enumerate(relations)}
+    head = np.fromiter((number.get(name, -1) for name in facts.head), np.int64, len(facts))
+    tail = np.fromiter((number.get(name, -1) for name in facts.tail), np.int64, len(facts))
+    relation = np.fromiter((rank[name] for name in facts.relation), np.int64, len(facts))
+    placed = (head >= 0) & (tail >= 0)
+    if not placed.any():
+        raise CogstageError(_nothing_placed(facts, concepts))
+
+    by_concept = np.argsort(concepts.of_node, kind="stable").astype(np.int32)
+    size = np.bincount(concepts.of_node, minlength=len(concepts.names))
+    start = np.concatenate([[0], np.cumsum(size)[:-1]])
+    fact = np.flatnonzero(placed)
+    width = size[tail[fact]]
+    times = size[head[fact]] * width
+    rows = np.repeat(np.arange(len(fact)), times)
+    within = np.arange(len(rows)) - np.repeat(np.cumsum(times) - times, times)
+    nodes_head = by_concept[start[head[fact]][rows] + within // width[rows]]
+    nodes_tail = by_concept[start[tail[fact]][rows] + within % width[rows]]
+    located = Located(
+        relations,
+        nodes_head,
+        relation[fact][rows].astype(np.int16),
+        nodes_tail,
+        concepts.pair(nodes_head, nodes_tail),
+    )
+    order = np.lexsort((located.tail, located.head, located.relation))
+    return located.take(order), _coverage(facts, relations, relation, head, tail, located)
+
+
+def _coverage(
+    facts: Facts, relations: tuple[str, ...], relation: np.ndarray, head: np.ndarray, tail: np.ndarray, found: Located
+) -> dict[str, Any]:
+    """For each relation: facts read, placed, with one end missing, with both; and the concepts missed most often."""
+    missing = (head < 0).astype(int) + (tail < 0)
+    absent = Counter(facts.head[row] for row in np.flatnonzero(head < 0))
+    absent.update(facts.tail[row] for row in np.flatnonzero(tail < 0))
+    most = sorted(absent.items(), key=lambda item: (-item[1], item[0]))[:10]
+    return {
+        "relations": {
+            name: {
+                "facts": int(np.sum(relation == index)),
+                "both ends in the graph": int(np.sum((relation == index) & (missing == 0))),
+                "one end in the graph": int(np.sum((relation == index) & (missing == 1))),
+                "no end in the graph": int(np.sum((relation == index) & (missing == 2))),
+                "pairs of nodes": int(np.sum(found.relation == index)),
+            }
+            for index, name in enumerate(relations)
+        },
+        "concepts missing": len(absent),
+        "missing most often": dict(most),
+    }
+
+
+def _nothing_placed(facts: Facts, concepts: Concepts) -> str:
+    if not len(facts):
+        return "there are no facts to build a data set from"
+    theirs = ", ".join(dict.fromkeys((*facts.head[:2], *facts.tail[:1])))
+    ours = ", ".join(concepts.names[:3]) or "none"
+    return (
+        f"none of the {len(facts):,} facts has both ends in the graph: the facts name {theirs} ..., the graph's "
+        f"concepts are {ours} ...; make the facts with --graph so that names are matched"
+    )
