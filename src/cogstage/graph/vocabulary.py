@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -15,6 +14,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cogstage.errors import UsageError
+from cogstage.graph.nearest import NearNames
+
+
+class UnknownTerm(UsageError):
+    """A term that is not in the vocabulary, with the nearest that are."""
+
+    def __init__(self, text: str, suggestions: list[str]) -> None:
+        hint = f"; did you mean {', '.join(suggestions)}?" if suggestions else ""
+        super().__init__(f"unknown term: {text}{hint}")
+        self.suggestions = suggestions
 
 
 def fold(text: str) -> str:
@@ -66,14 +75,16 @@ class Vocabulary:
         """The node a person means by ``text``; an unknown one raises with the nearest known names."""
         node = self.index.get(text, self.folded.get(fold(text)))
         if node is None:
-            near = self.suggest(text)
-            hint = f"; did you mean {', '.join(near)}?" if near else ""
-            raise UsageError(f"unknown term: {text}{hint}")
+            raise UnknownTerm(text, self.suggest(text))
         return node
+
+    @cached_property
+    def _near(self) -> NearNames:
+        return NearNames(list(self.folded))
 
     def suggest(self, text: str, most: int = 5) -> list[str]:
         """Names nearest to ``text``, best first."""
-        near = difflib.get_close_matches(fold(text), self.folded, n=3 * most, cutoff=0.6)
+        near = self._near.nearest(fold(text)[:200], 3 * most)
         return list(dict.fromkeys(self.name[self.folded[match]] for match in near))[:most]
 
     def write(self, folder: Path, file: str = "terms.parquet") -> None:

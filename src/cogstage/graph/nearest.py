@@ -1,0 +1,60 @@
+"""The known names nearest to a mistyped one, found through shared three-letter pieces and ranked by likeness."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+import numpy as np
+
+SHORTLIST = 60
+CUTOFF = 0.6
+
+
+class NearNames:
+    """An index of names by their trigrams, built in one pass over all of their letters."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+        padded = [f"\x01{name}\x01" for name in names]
+        lengths = np.fromiter((len(name) for name in padded), np.int64, len(padded))
+        owner = np.repeat(np.arange(len(padded), dtype=np.int32), np.maximum(lengths - 2, 0))
+        starts = np.cumsum(lengths) - lengths
+        first = np.repeat(starts - (np.cumsum(np.maximum(lengths - 2, 0)) - np.maximum(lengths - 2, 0)), lengths - 2)
+        codes = _codes("".join(padded))
+        position = first + np.arange(len(owner))
+        grams = _hash(codes[position], codes[position + 1], codes[position + 2])
+        order = np.argsort(grams, kind="stable")
+        self._grams, self._owner = grams[order], owner[order]
+        self._size = lengths - 2
+
+    def nearest(self, text: str, most: int = 5) -> list[str]:
+        """At most ``most`` names, the likeliest first; none if nothing is near."""
+        codes = _codes(f"\x01{text}\x01")
+        if len(codes) < 3 or not len(self._grams):
+            return []
+        wanted = np.unique(_hash(codes[:-2], codes[1:-1], codes[2:]))
+        begin = np.searchsorted(self._grams, wanted, "left")
+        end = np.searchsorted(self._grams, wanted, "right")
+        owners = np.concatenate([self._owner[b:e] for b, e in zip(begin.tolist(), end.tolist(), strict=True)])
+        if not len(owners):
+            return []
+        shared = np.bincount(owners, minlength=len(self.names))
+        likeness = 2 * shared / (self._size + len(wanted))
+        shortlist = np.argsort(-likeness, kind="stable")[:SHORTLIST]
+        matcher = difflib.SequenceMatcher(b=text)
+        rated = []
+        for index in shortlist[shared[shortlist] > 0].tolist():
+            matcher.set_seq1(self.names[index])
+            rated.append((-matcher.ratio(), self.names[index]))
+        return [name for rate, name in sorted(rated) if -rate >= CUTOFF][:most]
+
+
+def _codes(text: str) -> np.ndarray:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.uint64)
+
+
+def _hash(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Three code points (21 bits each) side by side in one number."""
+    packed: np.ndarray = (a << np.uint64(42)) | (b << np.uint64(21)) | c
+    return packed
