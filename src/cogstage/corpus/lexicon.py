@@ -65,7 +65,7 @@ class Lexicon:
     @cached_property
     def first_concept(self) -> np.ndarray:
         """The first (or only) concept of each term, int32 (T,)."""
-        return self.term_concepts[self.concept_starts[:-1]]
+        return np.asarray(self.term_concepts[self.concept_starts[:-1]])
 
     @property
     def ambiguous(self) -> bool:

@@ -1,4 +1,4 @@
-"""Compiled lexicons on disk, found by the content of the lexicon's files and how they were read; whole or not at all."""
+"""Compiled lexicons on disk, found by the content of its files and how they were read; never half written."""
 
 from __future__ import annotations
 

@@ -1,0 +1,125 @@
+"""The items of one array in a large JSON object, one at a time (``entry`` of a bundle, ``documents`` of BioC)."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cogstage.errors import CogstageError
+
+_CHUNK = 1 << 16
+_NEAR_END = 16  # an error this close to the end of what was read may only mean that more must be read
+
+
+class BrokenJson(CogstageError):
+    """The text is not JSON from some place on."""
+
+
+class JsonScanner:
+    """Reads values from a text stream; holds no more of it than the value under way."""
+
+    def __init__(self, handle: io.TextIOBase, path: Path) -> None:
+        self._handle = handle
+        self._path = path
+        self._buffer = ""
+        self._place = 0
+        self._line = 1
+        self._column = 1
+        self._ended = False
+        self._decoder = json.JSONDecoder()
+
+    def items(self, key: str) -> Iterator[tuple[int, Any]]:
+        """The items of the array under ``key`` of the top-level object, each with its line.
+
+        A top-level object without that key is itself the only item; a top-level array gives its items.
+        """
+        line = self._line
+        mark = self._next()
+        if mark == "[":
+            yield from self._array()
+            return
+        if mark != "{":
+            raise self._broken("expected an object")
+        whole: dict[str, Any] = {}
+        found = False
+        self._skip(1)
+        while self._next() != "}":
+            name = self._value()
+            if not isinstance(name, str) or self._next() != ":":
+                raise self._broken("expected a key and a colon")
+            self._skip(1)
+            if name == key and self._next() == "[":
+                found = True
+                yield from self._array()
+            else:
+                value = self._value()
+                if not found:
+                    whole[name] = value
+            if self._next() == ",":
+                self._skip(1)
+            elif self._next() != "}":
+                raise self._broken("expected a comma or the end of the object")
+        if not found:
+            yield line, whole
+
+    def _array(self) -> Iterator[tuple[int, Any]]:
+        self._skip(1)
+        while self._next() != "]":
+            line = self._line
+            yield line, self._value()
+            if self._next() == ",":
+                self._skip(1)
+            elif self._next() != "]":
+                raise self._broken("expected a comma or the end of the array")
+        self._skip(1)
+
+    def _fill(self) -> bool:
+        more = self._handle.read(max(_CHUNK, len(self._buffer) - self._place))
+        self._ended = not more
+        self._buffer = self._buffer[self._place :] + more
+        self._place = 0
+        return bool(more)
+
+    def _next(self) -> str:
+        """The next character that is not white space; it stays unread."""
+        while True:
+            while self._place < len(self._buffer):
+                mark = self._buffer[self._place]
+                if mark not in " \t\r\n":
+                    return mark
+                self._skip(1)
+            if not self._fill():
+                raise self._broken("the file ends too early")
+
+    def _skip(self, count: int) -> None:
+        passed = self._buffer[self._place : self._place + count]
+        self._place += count
+        if lines := passed.count("\n"):
+            self._line += lines
+            self._column = len(passed) - passed.rfind("\n")
+        else:
+            self._column += len(passed)
+
+    def _value(self) -> Any:
+        self._next()
+        while True:
+            try:
+                value, end = self._decoder.raw_decode(self._buffer, self._place)
+            except json.JSONDecodeError as error:
+                cut = error.msg.startswith("Unterminated string") or error.pos > len(self._buffer) - _NEAR_END
+                if cut and not self._ended and self._fill():
+                    continue
+                self._skip(error.pos - self._place)
+                raise self._broken(error.msg) from None
+            except RecursionError:
+                raise self._broken("nested too deeply") from None
+            if end == len(self._buffer) and not self._ended and self._fill():
+                continue  # a number may go on
+            self._skip(end - self._place)
+            return value
+
+    def _broken(self, what: str) -> BrokenJson:
+        return BrokenJson(f"{self._path}:{self._line}, column {self._column}: not JSON ({what})")
