@@ -1,0 +1,102 @@
+"""Large separated files as a stream of column batches: bounded memory, wrong rows named by file and line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from cogstage.errors import CogstageError, UsageError
+from cogstage.tables import BadRows, open_bytes
+
+BLOCK = 16 << 20  # bytes read at a time
+
+
+def find_file(folder: Path, names: Sequence[str]) -> Path | None:
+    """The first of these files that the folder has, plain or compressed, whatever the case of its name."""
+    there = {path.name.lower(): path for path in folder.iterdir()}
+    for name in names:
+        for ending in ("", ".gz", ".zst"):
+            if (name + ending).lower() in there:
+                return there[(name + ending).lower()]
+    return None
+
+
+def find_files(folder: Path, wanted: Sequence[str], advice: str) -> dict[str, Path]:
+    """The files of a release by name; all that are missing are named at once."""
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder; {advice}")
+    found = {name: find_file(folder, [name]) for name in wanted}
+    missing = [name for name, path in found.items() if path is None]
+    if missing:
+        raise UsageError(f"{folder} has no {', '.join(missing)} (plain or .gz); {advice}")
+    return {name: path for name, path in found.items() if path is not None}
+
+
+def batches(
+    path: Path,
+    columns: Sequence[str],
+    wanted: Sequence[str],
+    delimiter: str,
+    bad: BadRows,
+    header: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Batches of the ``wanted`` columns, all as text.
+
+    ``columns`` are all columns of a row in order; with ``header`` the file's own first line has them instead, and
+    ``columns`` is not looked at.
+    """
+    wrong: list[tuple[int | None, int, int]] = []
+
+    def note(row: Any) -> str:
+        # With a header, or with column names given, Arrow numbers the rows as lines of the file from 1.
+        wrong.append((row.number, row.actual_columns, row.expected_columns))
+        return "skip"
+
+    parse = pa_csv.ParseOptions(
+        delimiter=delimiter, quote_char=False, double_quote=False, escape_char=False, invalid_row_handler=note
+    )
+    read = pa_csv.ReadOptions(
+        use_threads=False, block_size=BLOCK, column_names=None if header else list(columns), encoding="utf8"
+    )
+    convert = pa_csv.ConvertOptions(
+        include_columns=list(wanted),
+        column_types={name: pa.string() for name in wanted},
+        strings_can_be_null=False,
+        check_utf8=True,
+    )
+    with open_bytes(path) as handle:
+        try:
+            reader = pa_csv.open_csv(handle, read_options=read, parse_options=parse, convert_options=convert)
+            while True:
+                try:
+                    batch = reader.read_next_batch()
+                except StopIteration:
+                    break
+                _report(path, wrong, bad)
+                yield batch
+        except (pa.ArrowInvalid, pa.ArrowKeyError, OSError, EOFError, UnicodeDecodeError) as error:
+            _report(path, wrong, bad)
+            raise CogstageError(f"{path}: {_reason(error, columns)}") from error
+    _report(path, wrong, bad)
+
+
+def _report(path: Path, wrong: list[tuple[int | None, int, int]], bad: BadRows) -> None:
+    for number, actual, expected in wrong:
+        place = f"{path}:{number}" if number else str(path)
+        bad.report(f"{place}: {actual} columns where {expected} are expected")
+    wrong.clear()
+
+
+def _reason(error: Exception, columns: Sequence[str]) -> str:
+    text = str(error).split("\n")[0]
+    if "Empty CSV" in text:
+        return "the file is empty"
+    if "UTF8" in text.upper().replace("-", ""):
+        return f"not UTF-8 text ({text})"
+    if isinstance(error, pa.ArrowKeyError):
+        return f"{text}; the columns of this file must be {', '.join(columns)}"
+    return f"damaged or cut short ({text})"
