@@ -23,6 +23,7 @@ def ppmi(counts: sp.csr_matrix, shift: float = 0.0, smoothing: float = 1.0) -> s
         log_row, log_context = np.log(marginal), np.log(context)
     rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
     values = np.log(counts.data) - log_row[rows] - log_context[counts.indices] - shift
-    result = sp.csr_matrix((np.maximum(values, 0.0), counts.indices, counts.indptr), shape=counts.shape)
+    # A copy: taking the zeros out rewrites the index arrays, which are those of the caller's matrix.
+    result = sp.csr_matrix((np.maximum(values, 0.0), counts.indices, counts.indptr), shape=counts.shape, copy=True)
     result.eliminate_zeros()
     return result
