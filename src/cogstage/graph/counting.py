@@ -1,0 +1,168 @@
+"""Pair counts of a block of rows: by source term, with the symmetric half alone, several threads, bounded buffers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import scipy.sparse as sp
+
+from cogstage.errors import CogstageError
+from cogstage.graph import kernels
+
+SLOTS = 2 << 20  # room for the targets of one range of sources before they are moved together
+
+
+def n_threads() -> int:
+    """Threads that counting uses: the cores this process may run on."""
+    return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """``term[r]`` occurs in unit ``unit[r]`` of group ``group[r]`` (a patient, or the document where there are none)."""
+
+    group: np.ndarray  # uint64 (R,)
+    unit: np.ndarray  # int64 (R,)
+    term: np.ndarray  # int32 (R,)
+
+    def __len__(self) -> int:
+        return len(self.term)
+
+    @classmethod
+    def of(cls, group: np.ndarray, unit: np.ndarray, term: np.ndarray) -> Rows:
+        """Rows from any integer arrays of one length."""
+        return cls(
+            np.ascontiguousarray(group).astype(np.uint64, copy=False),
+            np.ascontiguousarray(unit).astype(np.int64, copy=False),
+            np.ascontiguousarray(term).astype(np.int32, copy=False),
+        )
+
+    @classmethod
+    def join(cls, parts: list[Rows]) -> Rows:
+        """The rows of all parts."""
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            return cls(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int32))
+        return cls(
+            np.concatenate([part.group for part in parts]),
+            np.concatenate([part.unit for part in parts]),
+            np.concatenate([part.term for part in parts]),
+        )
+
+    def distinct(self) -> Rows:
+        """The rows sorted by group, unit and term, each once."""
+        if len(self) == 0:
+            return self
+        group, unit, term, start = kernels.into_buckets(self.group, self.unit, self.term)
+        cuts = np.searchsorted(start, np.linspace(0, len(self), n_threads() + 1)).tolist()
+        cuts[0], cuts[-1] = 0, len(start) - 1
+        with ThreadPoolExecutor(n_threads()) as pool:
+            list(pool.map(lambda at: kernels.sort_buckets(group, unit, term, start, *at), pairwise(cuts)))
+        kept = kernels.drop_doubles(group, unit, term)
+        return Rows(group[:kept], unit[:kept], term[:kept])
+
+    def renumbered(self, numbers: np.ndarray) -> Rows:
+        """Rows with ``numbers[term]`` as their term; rows whose number is negative are left out. Sorted and distinct."""
+        term = numbers[self.term]
+        kept = term >= 0
+        if bool(kept.all()):
+            return Rows.of(self.group, self.unit, term).distinct()
+        return Rows.of(self.group[kept], self.unit[kept], term[kept]).distinct()
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Counted pairs, sorted by source and target; ``groups`` (how many groups saw the pair) only where asked for."""
+
+    source: np.ndarray  # int32 (E,)
+    target: np.ndarray  # int32 (E,)
+    count: np.ndarray  # int64 (E,)
+    groups: np.ndarray | None = None  # int64 (E,)
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+    def where(self, kept: np.ndarray) -> Edges:
+        """The edges that ``kept`` (a mask) keeps."""
+        groups = None if self.groups is None else self.groups[kept]
+        return Edges(self.source[kept], self.target[kept], self.count[kept], groups)
+
+
+class Counter:
+    """Counts the pairs of sorted distinct rows, for any range of source terms.
+
+    For each source the units that hold it are walked and the terms behind it are added up in a dense array that fits
+    the cache, so nothing is sorted and no pair is written twice.
+    """
+
+    def __init__(self, rows: Rows, n_terms: int, with_groups: bool = False, threads: int | None = None) -> None:
+        if len(rows) >= 2**31:
+            raise CogstageError("a block of rows is too large to count at once; lower --memory")
+        self.rows, self.n_terms, self.with_groups = rows, n_terms, with_groups
+        self.threads = threads or n_threads()
+        self._places = kernels.by_term(rows.group, rows.unit, rows.term, n_terms)
+        most = kernels.most_targets(*self._places[:3], n_terms)
+        self.filled = np.concatenate([[0], np.cumsum(most)])  # (V + 1,): upper bound of the pairs before each source
+
+    def count(self, first: int, last: int, buffers: list[np.ndarray]) -> np.ndarray:
+        """Write targets, counts (and groups) of the sources first ... last to the front of the buffers, all int32.
+
+        Gives how many targets each source has; they stand one source behind the other, ascending.
+        """
+        slot = self.filled[first : last + 1] - self.filled[first]
+        found = np.zeros(last - first, np.int64)
+        pointer, begin, end, owner = self._places
+
+        def work(thread: int) -> None:
+            place = (first + thread, last, self.threads, first, self.rows.term, pointer, begin, end)
+            if self.with_groups:
+                kernels.pairs_by_group(*place, owner, slot, *buffers, found)
+            else:
+                kernels.pairs_by_unit(*place, slot, *buffers, found)
+
+        with ThreadPoolExecutor(self.threads) as pool:
+            list(pool.map(work, range(self.threads)))
+            list(pool.map(lambda buffer: kernels.close_ranks(slot, found, buffer), buffers))
+        return found
+
+    def ranges(self, slots: int = SLOTS) -> Iterator[tuple[int, int]]:
+        """Ranges of sources whose pairs fit ``slots``, or single sources."""
+        first = 0
+        while first < self.n_terms:
+            last = int(np.searchsorted(self.filled, self.filled[first] + slots, side="right")) - 1
+            last = max(first + 1, min(last, self.n_terms))
+            yield first, last
+            first = last
+
+    def buffers(self, slots: int) -> list[np.ndarray]:
+        """Room for that many pairs."""
+        return [np.empty(slots, np.int32) for _ in range(3 if self.with_groups else 2)]
+
+    def edges(self, slots: int = SLOTS) -> Iterator[Edges]:
+        """All pairs, sorted, a range of sources at a time."""
+        slots = max(slots, int(np.diff(self.filled).max(initial=1)))
+        buffers = self.buffers(slots)
+        for first, last in self.ranges(slots):
+            found = self.count(first, last, buffers)
+            source = np.repeat(np.arange(first, last, dtype=np.int32), found)
+            target, *counts = (buffer[: len(source)] for buffer in buffers)
+            yield Edges(source, target.copy(), *(count.astype(np.int64) for count in counts))
+
+
+def count_pairs(unit: np.ndarray, term: np.ndarray, n_terms: int, threads: int | None = None) -> sp.csr_matrix:
+    """Pairs of terms by the number of units that hold both, from arrays in memory: (V, V), upper half, int32."""
+    counter = Counter(Rows.of(unit, np.zeros(len(unit), np.int64), term).distinct(), n_terms, threads=threads)
+    buffers = counter.buffers(int(counter.filled[-1]))  # pages that stay empty are never touched
+    found = counter.count(0, n_terms, buffers)
+    pointer = np.concatenate([[0], np.cumsum(found)])
+    matrix = sp.csr_matrix((n_terms, n_terms), dtype=np.int32)
+    matrix.indices, matrix.data = (buffer[: pointer[-1]] for buffer in buffers)
+    matrix.indptr = pointer.astype(np.int32 if pointer[-1] < 2**31 else np.int64)
+    matrix.has_sorted_indices = matrix.has_canonical_format = True
+    return matrix

@@ -1,0 +1,324 @@
+"""The inner loops of counting, compiled: sort rows, find units, count the pairs of a range of source terms.
+
+A row is (group, unit, term): ``term`` occurs in ``unit``, which belongs to ``group`` (the patient, or the document
+itself where there are no patients). Units are (group, unit) pairs. All kernels release the interpreter lock; the
+caller spreads ranges over threads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+GAPS = np.array([1750, 701, 301, 132, 57, 23, 10, 4, 1], dtype=np.int64)  # shell sort, Ciura's gaps
+BIT = np.uint64(1)
+LOW6 = np.int64(63)
+DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+PLACE = np.zeros(64, dtype=np.int64)  # position of the lowest set bit, by de Bruijn multiplication
+for _bit in range(64):
+    PLACE[((int(DE_BRUIJN) << _bit) & (2**64 - 1)) >> 58] = _bit
+
+
+@njit(cache=True, nogil=True)
+def mix64(value):  # type: ignore[no-untyped-def]
+    """A bijective scrambling of 64 bits (splitmix64's finaliser)."""
+    value = np.uint64(value)
+    value ^= value >> np.uint64(30)
+    value *= np.uint64(0xBF58476D1CE4E5B9)
+    value ^= value >> np.uint64(27)
+    value *= np.uint64(0x94D049BB133111EB)
+    value ^= value >> np.uint64(31)
+    return value
+
+
+@njit(cache=True, nogil=True)
+def _sort_slice(group, unit, term, begin, end):  # type: ignore[no-untyped-def]
+    size = end - begin
+    for gap in GAPS:
+        if gap >= size and gap != 1:
+            continue
+        for i in range(begin + gap, end):
+            g, u, t = group[i], unit[i], term[i]
+            j = i
+            while j >= begin + gap:
+                k = j - gap
+                if group[k] < g or (group[k] == g and (unit[k] < u or (unit[k] == u and term[k] <= t))):
+                    break
+                group[j], unit[j], term[j] = group[k], unit[k], term[k]
+                j = k
+            group[j], unit[j], term[j] = g, u, t
+
+
+@njit(cache=True, nogil=True)
+def _sort_terms(term, begin, end):  # type: ignore[no-untyped-def]
+    for i in range(begin + 1, end):
+        t = term[i]
+        j = i
+        while j > begin and term[j - 1] > t:
+            term[j] = term[j - 1]
+            j -= 1
+        term[j] = t
+
+
+@njit(cache=True, nogil=True)
+def into_buckets(group, unit, term):  # type: ignore[no-untyped-def]
+    """Rows moved into buckets by the high bits of their group, and where each bucket starts.
+
+    Groups are hashes or running numbers, so the buckets are even and mostly hold one group each.
+    """
+    n = len(group)
+    low, high = group[0], group[0]
+    for i in range(n):
+        low = min(low, group[i])
+        high = max(high, group[i])
+    bits = 1
+    while bits < 20 and (n >> bits) > 8:
+        bits += 1
+    span = high - low
+    shift = np.uint64(0)
+    while (span >> shift) >= np.uint64(1 << bits):
+        shift += np.uint64(1)
+    start = np.zeros((1 << bits) + 1, np.int64)
+    for i in range(n):
+        start[np.int64((group[i] - low) >> shift) + 1] += 1
+    for b in range(1 << bits):
+        start[b + 1] += start[b]
+    to = start[:-1].copy()
+    new_group, new_unit, new_term = np.empty_like(group), np.empty_like(unit), np.empty_like(term)
+    for i in range(n):
+        b = np.int64((group[i] - low) >> shift)
+        place = to[b]
+        to[b] += 1
+        new_group[place], new_unit[place], new_term[place] = group[i], unit[i], term[i]
+    return new_group, new_unit, new_term, start
+
+
+@njit(cache=True, nogil=True)
+def sort_buckets(group, unit, term, start, first, last):  # type: ignore[no-untyped-def]
+    """Sort the buckets first ... last by (group, unit, term), in place."""
+    for b in range(first, last):
+        begin, end = start[b], start[b + 1]
+        if end - begin < 2:
+            continue
+        g, u = group[begin], unit[begin]
+        one = end - begin < 64
+        for i in range(begin + 1, end):
+            if group[i] != g or unit[i] != u:
+                one = False
+                break
+        if one:
+            _sort_terms(term, begin, end)
+        else:
+            _sort_slice(group, unit, term, begin, end)
+
+
+@njit(cache=True, nogil=True)
+def drop_doubles(group, unit, term):  # type: ignore[no-untyped-def]
+    """Move the distinct rows of sorted ones to the front; how many they are."""
+    n = len(group)
+    kept = 0
+    for i in range(n):
+        if kept == 0 or term[i] != term[kept - 1] or unit[i] != unit[kept - 1] or group[i] != group[kept - 1]:
+            group[kept], unit[kept], term[kept] = group[i], unit[i], term[i]
+            kept += 1
+    return kept
+
+
+@njit(cache=True, nogil=True)
+def count_nodes(group, unit, term, n_terms):  # type: ignore[no-untyped-def]
+    """In how many units, and in how many groups, each term occurs; rows sorted and distinct."""
+    units = np.zeros(n_terms, np.int64)
+    groups = np.zeros(n_terms, np.int64)
+    last = np.full(n_terms, -1, np.int64)
+    number = np.int64(0)
+    for i in range(len(group)):
+        if i > 0 and group[i] != group[i - 1]:
+            number += 1
+        t = term[i]
+        units[t] += 1
+        if last[t] != number:
+            last[t] = number
+            groups[t] += 1
+    return units, groups
+
+
+@njit(cache=True, nogil=True)
+def by_term(group, unit, term, n_terms):  # type: ignore[no-untyped-def]
+    """The rows of each term: where the terms behind it in its unit begin and end, and its group's number.
+
+    ``term`` is rewritten in place so that each unit's terms ascend (rows sorted, distinct).
+    """
+    n = len(group)
+    pointer = np.zeros(n_terms + 1, np.int64)
+    for i in range(n):
+        pointer[term[i] + 1] += 1
+    for t in range(n_terms):
+        pointer[t + 1] += pointer[t]
+    to = pointer[:-1].copy()
+    begin = np.empty(n, np.int32)
+    end = np.empty(n, np.int32)
+    owner = np.empty(n, np.int32)
+    number = np.int32(0)
+    i = 0
+    while i < n:
+        j = i + 1
+        while j < n and group[j] == group[i] and unit[j] == unit[i]:
+            j += 1
+        if i > 0 and group[i] != group[i - 1]:
+            number += np.int32(1)
+        for k in range(i, j):
+            place = to[term[k]]
+            to[term[k]] += 1
+            begin[place], end[place], owner[place] = k + 1, j, number
+        i = j
+    return pointer, begin, end, owner
+
+
+@njit(cache=True, nogil=True)
+def most_targets(pointer, begin, end, n_terms):  # type: ignore[no-untyped-def]
+    """For each source term an upper bound of how many different targets it has."""
+    most = np.empty(n_terms, np.int64)
+    for t in range(n_terms):
+        total = np.int64(0)
+        for e in range(pointer[t], pointer[t + 1]):
+            total += end[e] - begin[e]
+        most[t] = min(total, n_terms - 1 - t)
+    return most
+
+
+@njit(cache=True, nogil=True)
+def _emit(source, counts, bits, blocks, targets, values, place):  # type: ignore[no-untyped-def]
+    """Write the touched targets in ascending order and wipe the accumulator; bits and flags of blocks find them."""
+    for block in range(source >> 12, len(blocks)):
+        if blocks[block] == 0:
+            continue
+        blocks[block] = 0
+        for w in range(block << 6, min((block + 1) << 6, len(bits))):
+            word = bits[w]
+            if word == 0:
+                continue
+            bits[w] = np.uint64(0)
+            while word:
+                one = word & (~word + BIT)
+                word ^= one
+                j = (w << 6) + PLACE[np.int64((one * DE_BRUIJN) >> np.uint64(58))]
+                targets[place] = j
+                values[place] = counts[j]
+                counts[j] = 0
+                place += 1
+    return place
+
+
+@njit(cache=True, nogil=True)
+def pairs_by_unit(first, last, step, base, term, pointer, begin, end, slot, targets, values, found):  # type: ignore[no-untyped-def]
+    """Targets and unit counts of the sources first, first+step, ... < last, each written from its slot on."""
+    n_terms = len(pointer) - 1
+    counts = np.zeros(n_terms, np.int32)
+    bits = np.zeros((n_terms >> 6) + 1, np.uint64)
+    blocks = np.zeros((len(bits) >> 6) + 1, np.uint8)
+    for source in range(first, last, step):
+        for e in range(pointer[source], pointer[source + 1]):
+            for q in range(begin[e], end[e]):
+                j = np.int64(term[q])
+                bits[j >> 6] |= BIT << np.uint64(j & LOW6)
+                blocks[j >> 12] = 1
+                counts[j] += np.int32(1)
+        place = slot[source - base]
+        found[source - base] = _emit(source, counts, bits, blocks, targets, values, place) - place
+
+
+@njit(cache=True, nogil=True)
+def pairs_by_group(  # type: ignore[no-untyped-def]
+    first, last, step, base, term, pointer, begin, end, owner, slot, targets, values, groups, found
+):
+    """As :func:`pairs_by_unit`, and in ``groups`` how many different groups each pair was seen in."""
+    n_terms = len(pointer) - 1
+    counts = np.zeros(n_terms, np.int32)
+    of_groups = np.zeros(n_terms, np.int32)
+    latest = np.full(n_terms, -1, np.int32)
+    bits = np.zeros((n_terms >> 6) + 1, np.uint64)
+    blocks = np.zeros((len(bits) >> 6) + 1, np.uint8)
+    for source in range(first, last, step):
+        for e in range(pointer[source], pointer[source + 1]):
+            g = owner[e]
+            for q in range(begin[e], end[e]):
+                j = np.int64(term[q])
+                bits[j >> 6] |= BIT << np.uint64(j & LOW6)
+                blocks[j >> 12] = 1
+                if counts[j] == 0:
+                    of_groups[j] = 0
+                    latest[j] = np.int32(-1)
+                counts[j] += np.int32(1)
+                if latest[j] != g:
+                    latest[j] = g
+                    of_groups[j] += np.int32(1)
+        place = slot[source - base]
+        stop = _emit(source, counts, bits, blocks, targets, values, place)
+        found[source - base] = stop - place
+        for k in range(place, stop):
+            groups[k] = of_groups[targets[k]]
+
+
+@njit(cache=True, nogil=True)
+def close_ranks(slot, found, array):  # type: ignore[no-untyped-def]
+    """Move the filled part of every slot to the front of the array, one behind the other."""
+    place = 0
+    for s in range(len(found)):
+        if slot[s] == place:
+            place += found[s]
+            continue
+        for k in range(slot[s], slot[s] + found[s]):
+            array[place] = array[k]
+            place += 1
+
+
+@njit(cache=True, nogil=True)
+def bounded_pairs(group, unit, term, most, seed):  # type: ignore[no-untyped-def]
+    """Each group's distinct pairs, at most ``most`` of them, as source << 32 | target.
+
+    Which ones stay is decided by a keyed hash of seed, group and pair, so it does not depend on the order of the data.
+    """
+    n = len(group)
+    out = np.empty(1024, np.uint64)
+    size = 0
+    i = 0
+    while i < n:
+        j = i + 1
+        while j < n and group[j] == group[i]:
+            j += 1
+        room = np.int64(0)
+        k = i
+        while k < j:  # pairs of the group with doubles, unit by unit
+            m = k + 1
+            while m < j and unit[m] == unit[k]:
+                m += 1
+            room += (m - k) * (m - k - 1) // 2
+            k = m
+        if room > 0:
+            pairs = np.empty(room, np.uint64)
+            p = 0
+            k = i
+            while k < j:
+                m = k + 1
+                while m < j and unit[m] == unit[k]:
+                    m += 1
+                for a in range(k, m):
+                    for b in range(a + 1, m):
+                        pairs[p] = (np.uint64(term[a]) << np.uint64(32)) | np.uint64(term[b])
+                        p += 1
+                k = m
+            pairs = np.unique(pairs)
+            if len(pairs) > most:
+                key = mix64(group[i] ^ mix64(np.uint64(seed)))
+                rank = np.empty(len(pairs), np.uint64)
+                for a in range(len(pairs)):
+                    rank[a] = mix64(pairs[a] ^ key)
+                pairs = pairs[np.argsort(rank)[:most]]
+            while size + len(pairs) > len(out):
+                bigger = np.empty(2 * len(out), np.uint64)
+                bigger[:size] = out[:size]
+                out = bigger
+            out[size : size + len(pairs)] = pairs
+            size += len(pairs)
+        i = j
+    return out[:size]
