@@ -65,6 +65,7 @@ class ContextRules:
         """Rules from a table ``cue, category, direction, reach``; the ones that come with cogstage if none is named.
 
         A cue may hold alternatives in brackets, ``in (his|her) (mother|father)``; an empty one makes a word optional.
+        A line ``$name``, tab, ``a|b|c`` names alternatives for ``($name)`` in the cues below it.
         """
         if path is None:
             text, where = files("cogstage.corpus").joinpath("context_rules.tsv").read_text(encoding="utf-8"), "rules"
@@ -76,10 +77,14 @@ class ContextRules:
                 raise UsageError(f"{path} cannot be read: {error}") from None
         found: dict[tuple[str, ...], list[Effect]] = {}
         header: list[str] | None = None
+        named: dict[str, str] = {}
         for number, line in enumerate(text.splitlines(), start=1):
             if not line.strip() or line.startswith("#"):
                 continue
             cells = [cell.strip() for cell in line.split("\t")]
+            if line.startswith("$"):
+                named[cells[0]] = cells[-1]
+                continue
             if header is None:
                 header = cells
                 if tuple(header) != COLUMNS:
@@ -87,6 +92,8 @@ class ContextRules:
                 continue
             cells += [""] * (len(COLUMNS) - len(cells))
             effect = _effect(cells, f"{where}:{number}")
+            for name, meaning in named.items():
+                cells[0] = cells[0].replace(name, meaning)
             for cue in _alternatives(cells[0]):
                 kept = found.setdefault(folded_tokens(cue), [])
                 if effect is not None:
