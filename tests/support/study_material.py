@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 from cogstage.rationale.record import Prediction, Provenance, Rationale, Recall, Term
@@ -42,6 +43,7 @@ def prediction(head: str, tail: str, probability: float, world: str, number: int
     )  # fmt: skip
 
 
+@cache
 def sources(worlds: tuple[str, ...] = ("open", "closed")) -> tuple[list[Source], dict[tuple[str, str, str], int]]:
     """48 pairs: 30 true positives, 6 false positives, 6 false negatives, 6 on which the sources differ."""
     labels: dict[tuple[str, str, str], int] = {}

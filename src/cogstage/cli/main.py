@@ -8,7 +8,7 @@ import traceback
 import typer
 from typer.exceptions import TyperException
 
-from cogstage.cli import dataset, facts
+from cogstage.cli import dataset, explain, facts, study, train
 from cogstage.errors import CogstageError
 
 app = typer.Typer(
@@ -21,6 +21,9 @@ app = typer.Typer(
 )
 app.add_typer(facts.app, name="facts")
 app.add_typer(dataset.app, name="dataset")
+app.add_typer(study.app, name="study")
+app.command("train")(train.train)
+explain.register(app)
 
 
 def show_version(wanted: bool) -> None:

@@ -37,8 +37,7 @@ def create_folder(
     path: Path, study: Study, password: str, made_with: Mapping[str, Any], database_url: str | None = None
 ) -> None:
     """Write a study folder and make its database ready. A study that is there is never replaced: it holds answers."""
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise UsageError(f"{path} is there already; choose another --out (a study with answers is never overwritten)")
+    check_new(path)
     with new_folder(path, KIND, made_with) as folder:
         study.write(folder)
         database = Database(database_url) if database_url else Database.in_folder(folder)
@@ -49,6 +48,13 @@ def create_folder(
             opened.access.set_password(password)
         finally:
             opened.close()
+        folder.chmod(0o700)  # it tells which set is whose, and who the reviewers are
+
+
+def check_new(path: Path) -> None:
+    """Raise unless a study can be made at ``path``."""
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise UsageError(f"{path} is there already; choose another --out (a study with answers is never overwritten)")
 
 
 def open_folder(path: Path, database_url: str | None = None, upgrade: bool = False) -> OpenStudy:

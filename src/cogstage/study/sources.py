@@ -82,11 +82,14 @@ def predictions_from_model(name: str, path: Path, pairs: Sequence[Pair], per_set
     for pair in pairs:
         by_relation.setdefault(pair[1], []).append(pair)
     predictions: dict[Pair, Prediction] = {}
+    node = model.vocabulary.index
     for relation, chosen in by_relation.items():
-        if relation not in model.relations:
-            continue
-        made = model.predict_batch([pair[0] for pair in chosen], [pair[2] for pair in chosen], relation, per_set)
-        predictions.update(zip(chosen, made, strict=True))
+        known = [pair for pair in chosen if pair[0] in node and pair[2] in node]
+        if relation in model.relations and known:
+            heads, tails = [node[pair[0]] for pair in known], [node[pair[2]] for pair in known]
+            predictions.update(zip(known, model.predict_batch(heads, tails, relation, per_set), strict=True))
+    if not predictions:
+        raise UsageError(f"source {name}: the model {path} knows none of the data set's test pairs")
     return Source(name, predictions, {})
 
 

@@ -1,0 +1,244 @@
+"""``cogstage study``: the blind expert study, from drawing its cases to the report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from cogstage.cli.console import print_json, progress
+from cogstage.errors import UsageError
+
+if TYPE_CHECKING:
+    from cogstage.study.folder import OpenStudy
+
+app = typer.Typer(help="A blind expert study of rationales: create, serve, report.", no_args_is_help=True)
+
+FOLDER = typer.Argument(..., metavar="STUDY", help="Study folder made by `cogstage study create`.")
+DATABASE = typer.Option(
+    None,
+    "--database",
+    envvar="COGSTAGE_DATABASE",
+    help="PostgreSQL by URL (postgresql://user@host/name) in place of the folder's SQLite file.",
+)
+AS_JSON = typer.Option(False, "--json", help="Print for machines.")
+
+
+@app.command()
+def create(
+    source: list[str] = typer.Option(
+        ..., "--source", "-s", metavar="NAME=PATH", help="Prediction records (.jsonl) or a model folder; twice or more."
+    ),
+    out: Path = typer.Option(..., "--out", "-o", help="Study folder to make."),
+    dataset: Path | None = typer.Option(
+        None, help="Data set whose test pairs carry the labels (else: a `label` field in the records)."
+    ),
+    cases: int = typer.Option(30, help="Correctly predicted positives."),
+    false_positives: int = typer.Option(0, help="Further cases: negatives predicted positive."),
+    false_negatives: int = typer.Option(0, help="Further cases: positives predicted negative."),
+    repeats: int = typer.Option(0, help="Cases shown twice, for self-consistency."),
+    without_rationales: int = typer.Option(
+        0, help="Further cases that each reviewer judges from the bare prediction; asks for trust in every case."
+    ),
+    top: int = typer.Option(5, help="Rationales a set."),
+    relation: str | None = typer.Option(None, help="Only pairs of this relation."),
+    judged_by: str = typer.Option("all", help="Whose predictions make a case correct: all sources, or the first."),
+    threshold: float = typer.Option(0.5, help="Probability from which a prediction is positive."),
+    title: str | None = typer.Option(None, help="Title that reviewers see."),
+    seed: int = typer.Option(0, help="Seed of the draw and of every random order."),
+    database: str | None = DATABASE,
+    as_json: bool = AS_JSON,
+) -> None:
+    """Draw the cases of a study and make its folder; prints the administrator's password once.
+
+    Example: cogstage study create -s open=open.jsonl -s closed=closed.jsonl --repeats 5 --seed 1 -o study
+    """
+    from dataclasses import asdict
+
+    from cogstage.artefact import file_hash
+    from cogstage.study.draw import StudyOptions, draw_study
+    from cogstage.study.folder import check_new, create_folder
+    from cogstage.study.protocol import check_source_names
+    from cogstage.study.secret import new_password
+    from cogstage.study.sources import labels_of_dataset, read_source
+
+    check_new(out)
+    paths = dict(_name_and_path(entry) for entry in source)
+    check_source_names([_name_and_path(entry)[0] for entry in source])
+    options = StudyOptions(
+        **({"title": title} if title else {}),
+        cases=cases,
+        false_positives=false_positives,
+        false_negatives=false_negatives,
+        repeats=repeats,
+        without_rationales=without_rationales,
+        per_set=top,
+        relation=relation,
+        judged_by=judged_by,
+        threshold=threshold,
+        seed=seed,
+    )
+    report = progress()
+    labels = labels_of_dataset(dataset, relation) if dataset else {}
+    report.start("Reading the sources", len(paths))
+    sources = []
+    for name, path in paths.items():
+        sources.append(read_source(name, path, labels, top))
+        report.advance()
+    report.done(", ".join(f"{entry.name}: {len(entry.predictions):,} predictions" for entry in sources))
+    study = draw_study(sources, labels, options)
+    made_with = {
+        **asdict(options),
+        "sources": {name: file_hash(path) if path.is_file() else str(path.name) for name, path in paths.items()},
+    }
+    password = new_password()
+    create_folder(out, study, password, made_with, database)
+    if as_json:
+        print_json({"study": str(out), "id": study.id, "cases": len(study.cases), "administrator_password": password})
+        return
+    typer.echo(f"Study with {len(study.cases)} cases in {out}.")
+    typer.echo(f"Administrator's password (shown only now): {password}")
+    typer.echo(f"Next: cogstage study serve {out}")
+
+
+@app.command()
+def serve(
+    study: Path = FOLDER,
+    host: str = typer.Option("127.0.0.1", help="Address to listen on."),
+    port: int = typer.Option(8765, min=1, max=65535, help="Port to listen on."),
+    url: str | None = typer.Option(None, help="Address that reviewers use, if a proxy stands before the server."),
+    tls_cert: Path | None = typer.Option(None, help="TLS certificate (PEM), to serve https without a proxy."),
+    tls_key: Path | None = typer.Option(None, help="Its private key (PEM)."),
+    secure_cookies: bool | None = typer.Option(
+        None, "--secure-cookies/--no-secure-cookies", help="Cookies over https only. Default: yes, except on loopback."
+    ),
+    database: str | None = DATABASE,
+) -> None:
+    """Serve the study's pages to reviewers and administrator until stopped.
+
+    Example: cogstage study serve study --url https://study.example.org
+    """
+    from cogstage.study.folder import open_folder
+    from cogstage.web.serving import Address
+    from cogstage.web.serving import serve as run
+    from cogstage.web.study_app import create_study_app
+
+    address = Address(host, port, url, tls_cert, tls_key)
+    address.check()
+    opened = open_folder(study, database)
+    secure = address.secure_cookies if secure_cookies is None else secure_cookies
+    public = address.url if url or address.certificate else None
+    typer.echo(f"Study at {address.url}, administrator at {address.url}/admin (stop with Ctrl-C)", err=True)
+    if secure and not address.is_https:
+        typer.echo(
+            "Cookies are for https only: put a TLS proxy before this and give --url, or give --tls-cert and --tls-key",
+            err=True,
+        )
+    run(create_study_app(opened, public, secure), address)
+
+
+@app.command()
+def report(
+    study: Path = FOLDER,
+    out: Path = typer.Option(..., "--out", "-o", help="Folder for report.md, .tex, .html and the CSV files."),
+    draws: int = typer.Option(2000, min=10, max=100_000, help="Bootstrap samples behind each interval."),
+    seed: int = typer.Option(0, help="Seed of the bootstrap."),
+    database: str | None = DATABASE,
+    as_json: bool = AS_JSON,
+) -> None:
+    """Compute the results: Table 3 of the paper, sign tests, agreement, all with intervals; and the raw answers.
+
+    Example: cogstage study report study -o report
+    """
+    from cogstage.study.report import as_json as plain
+    from cogstage.study.report import markdown, write_report
+
+    opened = _open(study, database)
+    try:
+        results = write_report(opened, out, draws, seed)
+    finally:
+        opened.close()
+    if as_json:
+        print_json(plain(results))
+        return
+    typer.echo(markdown(results, draws))
+    typer.echo(f"Written to {out}: report.html, report.md, report.tex, results.json, answers.csv, times.csv", err=True)
+
+
+@app.command()
+def invite(
+    study: Path = FOLDER,
+    names: list[str] = typer.Argument(..., metavar="NAME...", help="Reviewers, each in quotation marks."),
+    days: int = typer.Option(30, help="Days until the links expire."),
+    url: str = typer.Option("http://127.0.0.1:8765", help="Address that reviewers use."),
+    database: str | None = DATABASE,
+    as_json: bool = AS_JSON,
+) -> None:
+    """Make personal links from the command line; each is printed once and stored hashed.
+
+    Example: cogstage study invite study "Dr Ada Lovelace" "Dr John Snow" --url https://study.example.org
+    """
+    opened = _open(study, database)
+    try:
+        made = [opened.access.invite(name, days) for name in names]
+    finally:
+        opened.close()
+    links = {entry.reviewer.name: f"{url.rstrip('/')}/join/{entry.ticket}" for entry in made}
+    if as_json:
+        print_json(links)
+        return
+    for name, link in links.items():
+        typer.echo(f"{name}\t{link}")
+
+
+@app.command("admin-password")
+def admin_password(
+    study: Path = FOLDER,
+    generate: bool = typer.Option(False, "--generate", help="Make a random one and print it."),
+    database: str | None = DATABASE,
+) -> None:
+    """Set the administrator's password (asked for, or read from standard input) and end their sessions.
+
+    Example: cogstage study admin-password study --generate
+    """
+    from cogstage.study.secret import new_password
+
+    opened = _open(study, database)
+    try:
+        if generate:
+            password = new_password()
+        elif sys.stdin.isatty():
+            password = typer.prompt("New password", hide_input=True, confirmation_prompt=True)
+        else:
+            password = sys.stdin.readline().rstrip("\n")
+        opened.access.set_password(password)
+    finally:
+        opened.close()
+    typer.echo(f"Administrator's password: {password}" if generate else "The administrator's password is set.")
+
+
+@app.command()
+def upgrade(study: Path = FOLDER, database: str | None = DATABASE) -> None:
+    """Bring a study made by an older version to this version's tables. Make a copy before.
+
+    Example: cogstage study upgrade study
+    """
+    from cogstage.study.folder import open_folder
+
+    open_folder(study, database, upgrade=True).close()
+    typer.echo("The study's tables are up to date.")
+
+
+def _open(study: Path, database: str | None) -> OpenStudy:
+    from cogstage.study.folder import open_folder
+
+    return open_folder(study, database)
+
+
+def _name_and_path(entry: str) -> tuple[str, Path]:
+    name, separator, path = entry.partition("=")
+    if not separator or not path:
+        raise UsageError(f"--source {entry}: write it as NAME=PATH, for example open=open.jsonl")
+    return name, Path(path)

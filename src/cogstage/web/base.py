@@ -1,0 +1,168 @@
+"""What the explorer and the study share: the application's frame, page templates, static files, error answers."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from functools import cache
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.staticfiles import StaticFiles
+from fastapi.templating import Jinja2Templates
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from cogstage.artefact import software_version
+from cogstage.errors import CogstageError, UsageError
+from cogstage.web.limits import BodyLimit
+from cogstage.web.security import AccessLog, SameOrigin, SecurityHeaders, loggable
+
+STATIC = Path(__file__).parent / "static"
+log = logging.getLogger("cogstage.web")
+WORDS = {
+    400: "The request could not be understood.",
+    401: "You are not signed in.",
+    403: "You may not do this.",
+    404: "There is no such page.",
+    405: "This page cannot be used in that way.",
+    413: "The request is too large.",
+    422: "The request could not be understood.",
+    429: "Too many attempts. Please wait a few minutes.",
+    500: "Something went wrong on our side. What you saved before is safe.",
+    503: "The service is not available at the moment. Please try again soon.",
+}
+
+
+class PageError(HTTPException):
+    """An error with a machine-readable code beside the words for people."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(status, message)
+        self.code = code
+
+
+@cache
+def static_url(name: str) -> str:
+    """The address of a static file; it changes with the content, so that browsers never hold an old one."""
+    digest = hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]
+    return f"/static/{name}?v={digest}"
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("cogstage.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["static_url"] = static_url
+    environment.globals["software_version"] = software_version()
+    return environment
+
+
+TEMPLATES = Jinja2Templates(env=_environment())
+
+
+def page(request: Request, template: str, status: int = 200, **context: Any) -> Response:
+    """A page from a template; everything put into it is escaped."""
+    return TEMPLATES.TemplateResponse(request, template, context, status_code=status)
+
+
+def create_app(
+    title: str,
+    *,
+    https: bool = False,
+    largest_body: int = 64 * 1024,
+    page_cache: str = "no-store",
+    openapi_url: str | None = None,
+) -> FastAPI:
+    """An empty application with headers, limits, log, static files and error pages in place.
+
+    FastAPI's own documentation pages load scripts from elsewhere and are off; ``openapi_url`` serves the schema.
+    """
+    app = FastAPI(title=title, version=software_version(), docs_url=None, redoc_url=None, openapi_url=openapi_url)
+    app.add_middleware(SameOrigin)
+    app.add_middleware(BodyLimit, most=largest_body)
+    app.add_middleware(LastResort)
+    app.add_middleware(SecurityHeaders, https=https, page_cache=page_cache)
+    app.add_middleware(AccessLog)
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(RequestValidationError, _validation_error)
+    app.add_exception_handler(CogstageError, _own_error)
+    return app
+
+
+def wants_json(request: Request) -> bool:
+    """Whether the answer to an error should be JSON: the API, and scripts that send or ask for JSON."""
+    return (
+        request.url.path.startswith("/api/")
+        or "application/json" in request.headers.get("accept", "")
+        or request.headers.get("content-type", "").startswith("application/json")
+    )
+
+
+def error_answer(request: Request, status: int, code: str, message: str) -> Response:
+    """An error as a page for people or as JSON for programs."""
+    if wants_json(request):
+        return JSONResponse({"error": {"code": code, "message": message}}, status)
+    return page(request, "error.html", status, words=message, heading=HTTPStatus(status).phrase)
+
+
+def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    status = error.status_code
+    if isinstance(error, PageError):
+        return error_answer(request, status, error.code, error.detail)
+    code = HTTPStatus(status).phrase.lower().replace(" ", "_")
+    answer = error_answer(request, status, code, WORDS.get(status, HTTPStatus(status).phrase))
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+def _validation_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    # Says where and what, never the value itself: it may be anything, and it goes back to a browser.
+    first = error.errors()[0]
+    place = ".".join(str(part)[:40] for part in first["loc"]).encode("ascii", "replace").decode()
+    return error_answer(request, 422, "invalid_request", f"{place}: {first['msg']}"[:300])
+
+
+def _own_error(request: Request, error: Exception) -> Response:
+    if isinstance(error, UsageError):
+        return error_answer(request, 400, "bad_request", str(error))
+    log.error("%s", error)
+    return error_answer(request, 503, "unavailable", WORDS[503])
+
+
+class LastResort:
+    """Turns what nobody expected into a logged traceback and a plain error page that has all headers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+
+        async def watched(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, watched)
+        except Exception:
+            if scope["type"] != "http" or begun:
+                raise
+            log.exception("unexpected error in %s %s", scope["method"], loggable(scope["path"]))
+            answer = error_answer(Request(scope), 500, "internal", WORDS[500])
+            await answer(scope, receive, send)

@@ -1,0 +1,89 @@
+"""Running an application with uvicorn: loopback by default, TLS where a certificate is given, logs without secrets."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp
+
+from cogstage.errors import UsageError
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where an application listens and under which address people reach it."""
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    public_url: str | None = None  # as people reach it, when a proxy stands before it
+    certificate: Path | None = None  # PEM files for TLS without a proxy
+    key: Path | None = None
+
+    def check(self) -> None:
+        """Raise on an address that cannot work."""
+        if (self.certificate is None) != (self.key is None):
+            raise UsageError("TLS needs both --tls-cert and --tls-key")
+        for file in (self.certificate, self.key):
+            if file is not None and not file.is_file():
+                raise UsageError(f"no such file: {file}")
+        if self.public_url is not None:
+            parts = urlsplit(self.public_url)
+            if parts.scheme not in ("http", "https") or not parts.netloc or parts.path.strip("/") or parts.query:
+                raise UsageError(f"--url is {self.public_url}; an example is https://study.example.org")
+
+    @property
+    def url(self) -> str:
+        """The address for links, without a slash at the end."""
+        if self.public_url:
+            return self.public_url.rstrip("/")
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.certificate else 'http'}://{host}:{self.port}"
+
+    @property
+    def is_https(self) -> bool:
+        """Whether browsers reach it by TLS."""
+        return self.url.startswith("https://")
+
+    @property
+    def secure_cookies(self) -> bool:
+        """Cookies go over TLS only, except on plain loopback, where browsers would not send them back."""
+        return self.is_https or self.host not in LOOPBACK
+
+
+def serve(app: ASGIApp, address: Address) -> None:
+    """Serve until stopped. uvicorn's own access log is off: it would print personal links."""
+    import uvicorn
+
+    address.check()
+    _check_free(address)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    uvicorn.run(
+        app,
+        host=address.host,
+        port=address.port,
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        ssl_certfile=str(address.certificate) if address.certificate else None,
+        ssl_keyfile=str(address.key) if address.key else None,
+        timeout_graceful_shutdown=5,
+    )
+
+
+def _check_free(address: Address) -> None:
+    """uvicorn says in a log line that a port is taken; a user needs it as an error."""
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((address.host, address.port))
+    except OSError as error:
+        raise UsageError(
+            f"cannot listen on {address.host} port {address.port}: {error.strerror}; choose another --port or --host"
+        ) from None

@@ -1,0 +1,143 @@
+"""Sessions of reviewers and the administrator: cookies, CSRF tokens, and a brake on guessing the password."""
+
+from __future__ import annotations
+
+import hmac
+import threading
+import time
+from dataclasses import dataclass
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from cogstage.study.access import Reviewer
+from cogstage.study.folder import OpenStudy
+from cogstage.study.secret import form_token
+from cogstage.web.base import PageError
+
+REVIEWER_COOKIE = "cogstage_reviewer"
+ADMINISTRATOR_COOKIE = "cogstage_administrator"
+FLASH_COOKIE = "cogstage_flash"
+FORM_FIELD = "form_token"
+FORM_HEADER = "x-form-token"
+
+
+@dataclass(frozen=True)
+class Site:
+    """What the study's pages need: the study, the address in links, and whether cookies demand TLS."""
+
+    opened: OpenStudy
+    public_url: str | None
+    secure_cookies: bool
+
+    def cookie_name(self, name: str) -> str:
+        """With TLS the name binds the cookie to this very host."""
+        return f"__Host-{name}" if self.secure_cookies else name
+
+    def read_cookie(self, request: Request, name: str) -> str:
+        """A cookie's value, empty without one."""
+        return request.cookies.get(self.cookie_name(name), "")
+
+    def set_cookie(self, response: Response, name: str, value: str, lasts: float | None) -> None:
+        """A cookie that scripts cannot read and other sites cannot make a browser send."""
+        response.set_cookie(
+            self.cookie_name(name),
+            value,
+            max_age=None if lasts is None else int(lasts),
+            path="/",
+            secure=self.secure_cookies,
+            httponly=True,
+            samesite="strict",
+        )
+
+    def drop_cookie(self, response: Response, name: str) -> None:
+        """Make the browser forget a cookie."""
+        response.delete_cookie(
+            self.cookie_name(name), path="/", secure=self.secure_cookies, httponly=True, samesite="strict"
+        )
+
+    def link(self, request: Request, ticket: str) -> str:
+        """The personal link behind a ticket."""
+        base = self.public_url or str(request.base_url).rstrip("/")
+        return f"{base}/join/{ticket}"
+
+
+@dataclass(frozen=True)
+class SignedIn:
+    """A reviewer with the CSRF token of their session."""
+
+    person: Reviewer
+    token: str
+
+
+def site_of(request: Request) -> Site:
+    """The site that the application serves."""
+    site = request.app.state.site
+    assert isinstance(site, Site)
+    return site
+
+
+def signed_in(request: Request) -> SignedIn:
+    """The reviewer of this request, or 401."""
+    site = site_of(request)
+    cookie = site.read_cookie(request, REVIEWER_COOKIE)
+    person = site.opened.access.reviewer_in_session(cookie) if cookie else None
+    if person is None:
+        raise PageError(401, "not_signed_in", "You are not signed in. Please open your personal link again.")
+    return SignedIn(person, form_token(cookie))
+
+
+class NotAdministrator(Exception):
+    """The administrator's pages were asked for without the administrator's session."""
+
+
+def administrator(request: Request) -> str:
+    """The CSRF token of the administrator's session; without one, the way to the sign-in page."""
+    site = site_of(request)
+    cookie = site.read_cookie(request, ADMINISTRATOR_COOKIE)
+    if not cookie or not site.opened.access.is_administrator(cookie):
+        raise NotAdministrator
+    return form_token(cookie)
+
+
+async def form_fields(request: Request) -> dict[str, str]:
+    """The fields of a posted form (the last one where a name stands twice)."""
+    try:
+        body = (await request.body()).decode("utf-8")
+        return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=500, errors="strict"))
+    except ValueError:
+        raise PageError(400, "bad_form", "The form could not be understood.") from None
+
+
+def check_token(given: str, expected: str) -> None:
+    """Raise unless the CSRF token is that of the session."""
+    if not hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode()):
+        raise PageError(
+            403, "form_token", "The form was out of date or came from elsewhere. Go back, reload the page, try again."
+        )
+
+
+class Throttle:
+    """At most ``most`` failures in ``window`` seconds for each client; counts within one process."""
+
+    def __init__(self, most: int = 10, window: float = 600.0) -> None:
+        self._most, self._window = most, window
+        self._failures: dict[str, list[float]] = {}
+        self._lock = threading.Lock()
+
+    def check(self, client: str) -> None:
+        """Raise if this client has failed too often."""
+        with self._lock:
+            recent = [moment for moment in self._failures.get(client, []) if moment > time.monotonic() - self._window]
+            if recent:
+                self._failures[client] = recent
+            else:
+                self._failures.pop(client, None)
+        if len(recent) >= self._most:
+            raise PageError(429, "too_many_attempts", "Too many wrong passwords. Please wait ten minutes.")
+
+    def failed(self, client: str) -> None:
+        """Count a failure."""
+        with self._lock:
+            self._failures.setdefault(client, []).append(time.monotonic())

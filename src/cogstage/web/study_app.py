@@ -1,0 +1,40 @@
+"""The study as a web application."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from fastapi.responses import RedirectResponse
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from cogstage.study.folder import OpenStudy
+from cogstage.web import study_admin, study_review
+from cogstage.web.base import create_app, error_answer, wants_json
+from cogstage.web.study_access import NotAdministrator, Site, Throttle, site_of
+
+
+def create_study_app(opened: OpenStudy, public_url: str | None = None, secure_cookies: bool = True) -> FastAPI:
+    """Reviewer's and administrator's pages of one study.
+
+    ``public_url`` begins the personal links; without it they begin as the administrator's own request did.
+    """
+    app = create_app(opened.study.title, https=bool(public_url and public_url.startswith("https://")))
+    app.state.site = Site(opened, public_url, secure_cookies)
+    app.state.throttle = Throttle()
+    app.include_router(study_review.router)
+    app.include_router(study_admin.router)
+    app.add_api_route("/health", health, methods=["GET"])
+    app.add_exception_handler(NotAdministrator, _to_sign_in)
+    return app
+
+
+def health(request: Request) -> Response:
+    """Whether the study can be used: 200 if its database answers."""
+    site_of(request).opened.answers.check()
+    return PlainTextResponse("ok\n")
+
+
+def _to_sign_in(request: Request, error: Exception) -> Response:
+    if wants_json(request) or request.method != "GET":
+        return error_answer(request, 401, "not_administrator", "This needs the administrator's sign-in.")
+    return RedirectResponse("/admin/sign-in", 303)

@@ -1,0 +1,173 @@
+"""The figures and their three forms, against answers whose results are known."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from study_material import small_study
+
+from cogstage.study.export import answers_csv
+from cogstage.study.folder import OpenStudy
+from cogstage.study.protocol import Study
+from cogstage.study.report import html, latex, markdown, report_tables, write_report
+from cogstage.study.results import Judgement, analyse, judgements
+
+
+def judged(
+    study: Study, number: int, reviewer: str, open_scores: str, closed_scores: str, better: str | None
+) -> Judgement:
+    """A judgement with scores written as digits; ``better`` names the set ranked higher, None for a tie."""
+    return Judgement(
+        reviewer=reviewer,
+        case=study.cases[number],
+        bare=False,
+        set_order=("open", "closed") if number % 2 else ("closed", "open"),
+        scores={"open": tuple(map(int, open_scores)), "closed": tuple(map(int, closed_scores))},
+        ranks={"open": 2 if better == "closed" else 1, "closed": 2 if better == "open" else 1},
+        familiar_head="yes",
+        familiar_tail="kind_of",
+        seconds=60.0 * (number + 1),
+    )
+
+
+def test_the_papers_table_from_its_counts() -> None:
+    """17 wins, 8 ties and 5 losses of 30: ranking scores 17 and 5, p = 0.017."""
+    study = small_study(cases=30)
+    better = ["open"] * 17 + [None] * 8 + ["closed"] * 5
+    found = [judged(study, n, "Dr A", "31000", "10000", name) for n, name in enumerate(better)]
+    results = analyse(study, found, draws=200)
+    first, second = results.table["all"]
+    assert (first.ranking_score.value, second.ranking_score.value) == (17, 5)
+    assert (first.average_sum.value, first.average_max.value) == (4.0, 3.0)
+    assert (second.average_sum.value, second.average_max.value) == (1.0, 1.0)
+    assert first.levels == (90, 30, 0, 30)
+    assert first.ranking_score.low < 17 < first.ranking_score.high
+    (comparison,) = results.comparisons
+    assert (comparison.wins, comparison.ties, comparison.losses) == (17, 8, 5)
+    assert round(comparison.p_value, 3) == 0.017
+    assert results.familiarity == {"yes": 30, "kind_of": 30, "no": 0}
+    assert results.minutes == {"Dr A": 15.5}
+    assert results.position is not None
+    assert results.position.total == 30
+    table = report_tables(results)[0]
+    assert table.header == ("", "open", "closed")
+    assert table.rows[0][1].startswith("17 [")
+    assert "| 17 | 8 | 5 | 0.017 |" in markdown(results)
+    assert "17 & 8 & 5 & 0.017 &" in latex(results)
+
+
+def test_several_reviewers_repeats_and_half_answered_cases() -> None:
+    study = small_study(cases=3, repeats=1)
+    repeat = study.cases[3]
+    original = next(n for n, case in enumerate(study.cases) if case.key == repeat.repeat_of)
+    others = [n for n in range(3) if n != original]
+    found = [judged(study, n, name, "32100", "10000", "open") for name in ("Dr A", "Dr B") for n in range(3)]
+    found.append(judged(study, 3, "Dr A", "32100", "10001", "closed"))  # one score and the preference changed
+    found[others[0]] = judged(study, others[0], "Dr A", "32100", "10000", "closed")
+    found[others[1]].scores["closed"] = (1, 0, None, 0, 0)  # not complete: its sum does not count
+    results = analyse(study, found, draws=100)
+    assert results.complete == {"Dr A": 2, "Dr B": 3}
+    assert results.table["all"][0].ranking_score.value == 5
+    assert results.table["all"][1].average_sum.n == 5
+    counts = {c.who: (c.wins, c.ties, c.losses) for c in results.comparisons}
+    assert counts == {"Dr A": (2, 0, 1), "Dr B": (3, 0, 0), "majority": (2, 1, 0)}
+    figures = {(a.question[:5], a.measure[:5], a.who): a.estimate for a in results.agreement}
+    assert figures["score", "Cohen", "Dr A and Dr B"].value == 1.0
+    assert figures["score", "Cohen", "Dr A and Dr B"].n == 29
+    again = figures["score", "Cohen", "Dr A with themselves"]
+    assert again.n == 10
+    assert 0.9 < again.value < 1.0
+    assert figures["score", "Kripp", "all 2 reviewers"].value == 1.0
+
+
+def test_outcomes_have_tables_of_their_own_and_trust_is_compared() -> None:
+    study = small_study(cases=2, false_positives=1, without_rationales=1)
+    found = []
+    for number, case in enumerate(study.cases):
+        base = judged(study, number, "Dr A", "30000", "10000", "open")
+        found.append(
+            Judgement(
+                "Dr A",
+                case,
+                number == 3,
+                base.set_order,
+                {} if number == 3 else base.scores,
+                {} if number == 3 else base.ranks,
+                trust=1 if number == 3 else 3,
+            )
+        )
+    results = analyse(study, found, draws=50)
+    assert list(results.table)[:2] == ["all", "true_positive"]
+    assert results.trust["difference"].value == 2.0
+    assert any("Trust" in table.caption for table in report_tables(results))
+
+
+def test_no_answers_at_all_still_make_a_report() -> None:
+    results = analyse(small_study(), [], draws=10)
+    for text in (markdown(results), latex(results), html(results)):
+        assert "–" in text or "--" in text
+
+
+def test_html_is_one_page_and_names_are_only_text() -> None:
+    study = small_study(title="<script>alert(1)</script> & co")
+    found = [judged(study, n, "Dr <b>|_$", "32100", "10000", "open") for n in range(4)]
+    results = analyse(study, found, draws=50)
+    page = html(results)
+    assert "<script" not in page
+    assert "<b>" not in page
+    assert "&lt;script&gt;" in page
+    assert page.count("<svg") == 3
+    outside = [a for a in re.findall(r'(?:src|href)\s*=\s*"([^"]*)"', page) if not a.startswith("#")]
+    assert outside == []
+    assert "@import" not in page
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    assert "Dr &lt;b>\\|\\_$" in markdown(results)
+    assert "Dr $<$b$>$|\\_\\$" in latex(results)
+    assert html(results) == page
+
+
+def test_report_folder_and_raw_answers(make_study: Callable[[Study], OpenStudy], tmp_path: Path) -> None:
+    opened = make_study(small_study(cases=2, without_rationales=1))
+    person = opened.access.invite("=cmd()").reviewer
+    for position in (1, 2, 3):
+        form = opened.answers.form(person.id, position)
+        assert form is not None
+        values = {item: "1" if item.startswith(("rank", "score", "trust")) else "yes" for item in form.needed}
+        opened.answers.save(person.id, form.case.key, {**values, "comment": 'a, "b"\nc'})
+    results = write_report(opened, tmp_path / "report", draws=50)
+    assert results.complete == {"=cmd()": 2}
+    names = sorted(path.name for path in (tmp_path / "report").iterdir())
+    assert names == ["answers.csv", "report.html", "report.md", "report.tex", "results.json", "times.csv"]
+    rows = list(csv.DictReader(io.StringIO(answers_csv(opened))))
+    assert len(rows) == len(opened.answers.all())
+    assert {row["reviewer"] for row in rows} == {"'=cmd()"}
+    assert {row["answer"] for row in rows if row["question"] == "comment"} == {'a, "b"\nc'}
+    scores = [row for row in rows if row["question"] == "score"]
+    assert len(scores) == 20
+    for row in scores:
+        case = opened.study.case(row["case"])
+        shown = case.set_of(row["source"]).rationales[int(row["rationale_number"]) - 1]
+        assert row["rationale"] == shown.text
+    assert json.loads((tmp_path / "report" / "results.json").read_text())["complete"] == {"=cmd()": 2}
+    assert len(judgements(opened)) == 3
+
+
+digits = st.text("0123", min_size=5, max_size=5)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(digits, digits, st.sampled_from(["open", "closed", None])), min_size=1, max_size=4))
+def test_averages_are_plain_averages(answers: list[tuple[str, str, str | None]]) -> None:
+    study = small_study()
+    found = [judged(study, n, "Dr A", a, b, better) for n, (a, b, better) in enumerate(answers)]
+    first, second = analyse(study, found, draws=5).table["all"]
+    assert first.average_sum.value == pytest.approx(sum(sum(map(int, a)) for a, _, _ in answers) / len(answers))
+    assert second.average_max.value == pytest.approx(sum(max(map(int, b)) for _, b, _ in answers) / len(answers))
+    assert first.ranking_score.value == sum(better == "open" for _, _, better in answers)
