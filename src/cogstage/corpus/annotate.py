@@ -18,11 +18,10 @@ import numpy as np
 
 from cogstage.corpus.context import ANY, Context, ContextRules, Cue, flags_of
 from cogstage.corpus.lexicon import BREAK, UNKNOWN, Lexicon, character, compile_patterns
-from cogstage.corpus.tokens import ENDERS, ends_sentence, fold_token, normalise, pattern_for
+from cogstage.corpus.tokens import TOKEN, fold_token, normalise, sentence_breaks
 
-_ENDER_CHARACTERS = {symbol: chr(3 + place) for place, symbol in enumerate(ENDERS)}  # an ender with space behind it
-_MARKS = re.compile(f"[{BREAK}{''.join(_ENDER_CHARACTERS.values())}]")
-_MOST_REMEMBERED = 1 << 19  # spellings whose character is kept at hand
+_MOST_REMEMBERED = 1 << 18  # words whose characters are kept at hand
+_LONGEST_REMEMBERED = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +56,18 @@ class Mention:
         return bool(self.context & Context.HISTORICAL)
 
 
-class TokenCharacters(dict[str, str]):
-    """Raw token -> private character; spellings are folded when first met and remembered, up to a limit."""
+class WordCharacters(dict[str, str]):
+    """A word between spaces -> the private characters of its tokens; remembered when first met, up to a limit."""
 
     def __init__(self, folded: dict[str, str]) -> None:
         super().__init__()
         self._folded = folded
 
-    def __missing__(self, raw: str) -> str:
-        if raw[0] == "\n":
-            found = BREAK
-        else:
-            folded = fold_token(raw)
-            found = _ENDER_CHARACTERS[folded] if raw[-1].isspace() else self._folded.get(folded, UNKNOWN)
-        if len(self) < _MOST_REMEMBERED:
-            self[raw] = found
-        return found
+    def __missing__(self, word: str) -> str:
+        characters = "".join([self._folded.get(fold_token(token), UNKNOWN) for token in TOKEN.findall(word)])
+        if len(self) < _MOST_REMEMBERED and len(word) <= _LONGEST_REMEMBERED:
+            self[word] = characters
+        return characters
 
 
 class Annotator:
@@ -96,8 +91,7 @@ class Annotator:
                 for token in phrase:
                     folded.setdefault(token, character(len(folded)))
             self._cues = compile_patterns(["".join(folded[t] for t in phrase) for phrase in self.rules.phrases])
-        self._characters = TokenCharacters(folded)
-        self._plain_enders = [(mark, folded.get(symbol, UNKNOWN)) for symbol, mark in _ENDER_CHARACTERS.items()]
+        self._characters = WordCharacters(folded)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Annotator, (self.lexicon, self.context, self.leave_out, self.rules)
@@ -107,22 +101,23 @@ class Annotator:
         found: list[int] = self.lexicon.pattern_terms.tolist()
         return found
 
-    def _encode(self, text: str, sentences: bool = True) -> tuple[str, list[int]]:
+    def _encode(self, text: str) -> tuple[str, list[int]]:
         """A normalised text in private characters, and the places where its second and later sentences begin."""
-        tokens = pattern_for(text).findall(text)
-        encoded = "".join(map(self._characters.__getitem__, tokens))
+        characters = self._characters.__getitem__
+        begun, length = 0, 0
         starts: list[int] = []
-        for mark in _MARKS.finditer(encoded) if sentences else ():
-            place = mark.start()
-            if ends_sentence(tokens, place):
-                if starts and starts[-1] == place:
-                    starts.pop()  # nothing but the mark in between
-                if place:
-                    starts.append(place + 1)
-        for character_, plain in self._plain_enders:
-            if character_ in encoded:
-                encoded = encoded.replace(character_, plain)
-        return encoded, starts
+        parts: list[str] = []
+        for end, line_end in sentence_breaks(text):
+            part = "".join(map(characters, text[begun:end].split()))
+            begun = end
+            if part:
+                if line_end:
+                    part += BREAK  # no term reaches over it
+                parts.append(part)
+                length += len(part)
+                starts.append(length)
+        parts.append("".join(map(characters, text[begun:].split())))
+        return "".join(parts), starts
 
     def _flags(self, encoded: str, starts: list[int], found: list[tuple[int, int, int]]) -> list[int] | None:
         """The context of each match; None where no cue stands in the text."""
@@ -154,13 +149,11 @@ class Annotator:
         if not found:
             return []
         flags = (self._flags(encoded, starts, found) if self.context else None) or [0] * len(found)
-        spans = [match.span() for match in pattern_for(normalised).finditer(normalised)]
-        places = None if normalised is text or normalised == text else _original_places(text)
+        spans = _token_spans(normalised)
+        places = None if normalised == text else _original_places(text)
         mentions = []
         for (first, last, pattern), flag in zip(found, flags, strict=True):
             start, end = spans[first][0], spans[last - 1][1]
-            while normalised[end - 1].isspace():
-                end -= 1
             if places is not None:
                 start, end = places[start][0], places[end - 1][1]
             term = self._pattern_terms[pattern]
@@ -171,9 +164,7 @@ class Annotator:
     def sentences(self, text: str) -> list[str]:
         """The sentences of a text, as the counting by sentence sees them."""
         normalised = normalise(text)
-        _, starts = self._encode(normalised)
-        spans = [match.span() for match in pattern_for(normalised).finditer(normalised)]
-        edges = [0, *(spans[start][0] for start in starts if start < len(spans)), len(normalised)]
+        edges = [0, *(end for end, _ in sentence_breaks(normalised)), len(normalised)]
         cut = [normalised[a:b].strip() for a, b in pairwise(edges)]
         return [sentence for sentence in cut if sentence]
 
@@ -215,6 +206,19 @@ class Annotator:
         first = np.repeat(lexicon.concept_starts[terms], many)
         within = np.arange(len(first)) - np.repeat(np.cumsum(many) - many, many)
         return np.repeat(text_index, many), np.repeat(sentence, many), lexicon.term_concepts[first + within]
+
+
+def _token_spans(text: str) -> list[tuple[int, int]]:
+    """Start and end of each private character's token in a normalised text; a line end between sentences has none."""
+    spans: list[tuple[int, int]] = []
+    begun = 0
+    for end, line_end in [*sentence_breaks(text), (len(text), False)]:
+        before = len(spans)
+        spans.extend(token.span() for token in TOKEN.finditer(text, begun, end))
+        if line_end and len(spans) > before:
+            spans.append((end, end))
+        begun = end
+    return spans
 
 
 def _original_places(text: str) -> list[tuple[int, int]]:

@@ -20,7 +20,7 @@ AMBIGUITIES: tuple[Ambiguity, ...] = ("first", "all", "skip")
 
 UNKNOWN = "\x01"  # stands for every token that no term and no cue holds
 BREAK = "\x02"  # stands for a line end between sentences
-FIRST_CHARACTER = 0x20  # below: the reserved ones; see annotate.py
+FIRST_CHARACTER = 0x20  # below: the reserved ones
 MOST_TOKENS = 0x10FFFF - 0x800 - FIRST_CHARACTER
 
 

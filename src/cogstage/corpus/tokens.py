@@ -1,30 +1,27 @@
 """Text into tokens and sentences: what the lexicon, the annotator and the context rules agree on.
 
-A token is a run of letters and digits or a single symbol, folded for comparison. In the raw token list two things are
-kept that folding takes away, so that sentences can be told without a second pass over the text: a symbol that may end a
-sentence carries the white space behind it, and a line end that separates sentences is a token of its own.
+A token is a run of letters, digits and underscores, or a single symbol; it is folded for comparison. Tokens never reach
+over white space, so a word between spaces can be cut and folded once and remembered (see annotate.py).
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator
 from importlib.resources import files
 
-_SYMBOLS = r"[.!?]\s+(?=\S)|(?<=[.!?])[\"')\]”’]\s+(?=\S)|[^\w\s]"
-_PLAIN = re.compile(rf"\w+|\n\s*\n\s*|\n\s*(?=[^a-z\s])|{_SYMBOLS}")
-# Text wrapped by hand: a long line without an end mark runs on, whatever letter the next one begins with.
-_WRAPPED = re.compile(rf"\w+|\n\s*\n\s*|(?<![^\n]{{45}})\n\s*(?=[^a-z\s])|(?<=[:;])\n\s*(?=[^a-z\s])|{_SYMBOLS}")
-_WRAP_WIDTH = 100
+TOKEN = re.compile(r"\w+|[^\w\s]")
+_POSSIBLE_END = re.compile(r"[.!?\n](?:(?<=\n)|[\"')\]”’]*\s)\s*(?=\S)")
+_WRAP_WIDTH = 100  # text of at least so many lines, none of them longer, was wrapped by hand:
 _WRAP_LINES = 4
+_FULL_LINE = 45  # there, a line of this length without an end mark runs on, whatever letter the next begins with
 
 _SAME_SYMBOL = {
     **dict.fromkeys("‐‑‒–—―−﹣-", "-"),
     **dict.fromkeys("‘’‛´`ʼ", "'"),
     **dict.fromkeys("“”„‟", '"'),
 }
-ENDERS = ".!?\"')]"  # folded symbols that can carry the white space of a sentence's end
 
 
 def normalise(text: str) -> str:
@@ -36,27 +33,14 @@ def normalise(text: str) -> str:
 
 def fold_token(token: str) -> str:
     """The form in which tokens are compared: case folded; dashes, quotes and apostrophes made one."""
-    token = token.rstrip()
     if token.isascii():
-        return token.lower()
+        return "'" if token == "`" else token.lower()
     return _SAME_SYMBOL.get(token) or unicodedata.normalize("NFKC", token.casefold())
 
 
-def pattern_for(text: str) -> re.Pattern[str]:
-    """The token pattern for a normalised text: one for running text, one for lines wrapped by hand."""
-    if text.count("\n") >= _WRAP_LINES and max(map(len, text.split("\n"))) <= _WRAP_WIDTH:
-        return _WRAPPED
-    return _PLAIN
-
-
-def raw_tokens(text: str) -> list[str]:
-    """The tokens of a normalised text, as :mod:`cogstage.corpus.tokens` says."""
-    return pattern_for(text).findall(text)
-
-
 def folded_tokens(text: str) -> tuple[str, ...]:
-    """The comparable tokens of a term or a cue: a single line, no sentence marks."""
-    return tuple(fold_token(token) for token in raw_tokens(" ".join(normalise(text).split())))
+    """The comparable tokens of a text, a term or a cue."""
+    return tuple(fold_token(token) for token in TOKEN.findall(normalise(text)))
 
 
 def fold(text: str) -> str:
@@ -78,23 +62,46 @@ ABBREVIATIONS = _abbreviations()
 _OPENERS = ABBREVIATIONS["opener"]
 
 
-def ends_sentence(tokens: Sequence[str], place: int) -> bool:
-    """Whether the raw token at ``place`` (a line end, or an ender with white space behind it) ends a sentence."""
-    token = tokens[place]
-    if token[0] == "\n" or token[0] in "!?" or token.count("\n") > 1:
+def sentence_breaks(text: str) -> Iterator[tuple[int, bool]]:
+    """Where the second and later sentences of a normalised text begin; True where a line end separates them.
+
+    A line is a sentence or several; a line that goes on in small letters, or that was wrapped by hand, is not an end.
+    """
+    wrapped: bool | None = None
+    for found in _POSSIBLE_END.finditer(text):
+        start, end = found.span()
+        if text[start] != "\n":
+            # a capital behind a word longer than any abbreviation needs no second look
+            if end == start + 2 and text[end].isupper() and text[start - 7 : start].isalpha():
+                yield end, False
+            elif _ends_sentence(text, start, end):
+                yield end, text.count("\n", start, end) > 1
+            continue
+        if text.count("\n", start, end) == 1:
+            if text[end].islower():
+                continue
+            if wrapped is None:
+                wrapped = text.count("\n") >= _WRAP_LINES and max(map(len, text.split("\n"))) <= _WRAP_WIDTH
+            if wrapped and start - text.rfind("\n", 0, start) > _FULL_LINE and text[start - 1] not in ":;":
+                continue
+        yield end, True
+
+
+def _ends_sentence(text: str, start: int, end: int) -> bool:
+    """Whether the mark at ``start`` ends a sentence, the next word beginning at ``end``."""
+    behind = text[end]
+    if text[start] != "." or text.count("\n", start, end) > 1:
         return True
-    if place == 0 or place + 1 == len(tokens):
-        return False
-    before, behind = tokens[place - 1], tokens[place + 1]
-    if token[0] != ".":  # a closing quote or bracket: the mark stands before it
-        return not behind[0].islower()
+    if not text[start + 1].isspace():  # a closing quote or bracket
+        return not behind.islower()
+    before = text[max(0, start - 16) : start].rpartition(" ")[2].rpartition("\n")[2].rpartition(".")[2].lstrip("([\"'")
     word = before.lower()
     if word in ABBREVIATIONS["binding"]:
         return False
     if word in ABBREVIATIONS["open"]:
-        return behind[0].isupper()
+        return behind.isupper()
     if len(before) == 1 and before.isalpha():  # an initial, or the end of "hepatitis C."
-        return behind[0].isupper() and behind.lower() in _OPENERS
-    if behind[0].islower():
-        return "\n" in token or (len(before) > 1 and before.isalnum())
-    return behind[0] not in ",;:)%"
+        return behind.isupper() and text[end : end + 12].split(None, 1)[0].lower() in _OPENERS
+    if behind.islower():
+        return "\n" in text[start:end] or (len(before) > 1 and before.isalnum())
+    return behind not in ",;:)%"
