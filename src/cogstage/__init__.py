@@ -12,28 +12,37 @@ if TYPE_CHECKING:
     from cogstage.artefact import software_version
     from cogstage.errors import CogstageError, LeakageError, UsageError
     from cogstage.graph.cooccurrence import Graph
+    from cogstage.knowledge.build import build_dataset
     from cogstage.knowledge.dataset import Dataset
+    from cogstage.knowledge.facts import Facts
+    from cogstage.rationale.cogstage import CogStage
     from cogstage.rationale.record import Prediction, Rationale
 
 _HOMES = {
+    "CogStage": "cogstage.rationale.cogstage",
     "CogstageError": "cogstage.errors",
     "Dataset": "cogstage.knowledge.dataset",
+    "Facts": "cogstage.knowledge.facts",
     "Graph": "cogstage.graph.cooccurrence",
     "LeakageError": "cogstage.errors",
     "Prediction": "cogstage.rationale.record",
     "Rationale": "cogstage.rationale.record",
     "UsageError": "cogstage.errors",
+    "build_dataset": "cogstage.knowledge.build",
     "software_version": "cogstage.artefact",
 }
 
 __all__ = [
+    "CogStage",
     "CogstageError",
     "Dataset",
+    "Facts",
     "Graph",
     "LeakageError",
     "Prediction",
     "Rationale",
     "UsageError",
+    "build_dataset",
     "software_version",
 ]
 

@@ -1,0 +1,134 @@
+"""Graphs and data sets whose right answer is known, from a few hundred terms to the paper's scale.
+
+Terms have a type (drug, disorder, symptom) and a hidden topic; terms of one topic co-occur more. A relation holds
+between a head and a tail whose topics it joins, so it can be told from co-occurrence alone. With ``shuffled`` the
+facts and the negatives are drawn alike, and nothing can be told: a model that does better than chance cheats.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cogstage.graph.cooccurrence import Graph
+from cogstage.graph.vocabulary import Vocabulary
+from cogstage.knowledge.dataset import Dataset, Pairs, Triples
+from cogstage.knowledge.relations import RELATIONS
+
+TYPES = ("drug", "disorder", "symptom")
+ARGUMENTS = {
+    "may_treat": (0, 1),
+    "may_prevent": (0, 1),
+    "contraindicates": (0, 1),
+    "causes": (0, 2),
+    "symptom_of": (2, 1),
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Sizes of a planted data set; the defaults are small enough for tests."""
+
+    terms: int = 300
+    edges: int = 8_000
+    topics: int = 6
+    facts: int = 260  # of each relation, all splits
+    relations: int = 2
+    within: float = 0.7  # share of the drawn edges that join terms of one topic
+    shuffled: bool = False
+    isolated: int = 0  # terms at the end of the vocabulary that have no edge
+    seed: int = 0
+
+
+PAPER = Plan(terms=52_804, edges=16_200_000, topics=400, facts=3_692, relations=5)  # 25,848 training pairs
+
+
+def planted(plan: Plan) -> tuple[Graph, Dataset]:
+    """The graph and the data set of a plan."""
+    rng = np.random.default_rng(plan.seed)
+    kind = rng.integers(len(TYPES), size=plan.terms)
+    topic = rng.integers(plan.topics, size=plan.terms)
+    graph = _graph(plan, kind, topic, rng)
+    return graph, _dataset(plan, graph, kind, topic, rng)
+
+
+def _graph(plan: Plan, kind: np.ndarray, topic: np.ndarray, rng: np.random.Generator) -> Graph:
+    joined = plan.terms - plan.isolated
+    order = np.argsort(topic[:joined], kind="stable")
+    begin = np.searchsorted(topic[order], np.arange(plan.topics + 1))
+    size = np.maximum(np.diff(begin), 1)
+    keys, counts = np.empty(0, np.int64), np.empty(0, np.int64)
+    while len(keys) < plan.edges:
+        draws = max(1000, int(1.3 * (plan.edges - len(keys))))
+        source = rng.integers(joined, size=draws)
+        near = order[begin[topic[source]] + (rng.random(draws) * size[topic[source]]).astype(np.int64)]
+        same = rng.random(draws) < plan.within
+        target = np.where(same, near, (rng.random(draws) ** 2 * joined).astype(np.int64))
+        count = 1 + rng.poisson(np.where(same, 4.0, 0.5))
+        low, high = np.minimum(source, target), np.maximum(source, target)
+        proper = low < high
+        keys = np.concatenate([keys, (low * plan.terms + high)[proper]])
+        counts = np.concatenate([counts, count[proper]])
+        keys, first = np.unique(keys, return_index=True)
+        counts = counts[first]
+        if len(keys) < plan.edges and draws > 50 * plan.terms**2:
+            break
+    if len(keys) > plan.edges:
+        chosen = np.sort(rng.choice(len(keys), plan.edges, replace=False))
+        keys, counts = keys[chosen], counts[chosen]
+    names = tuple(f"{TYPES[k]} {node}" for node, k in enumerate(kind))
+    source, target = (keys // plan.terms).astype(np.int32), (keys % plan.terms).astype(np.int32)
+    count = np.bincount(source, minlength=plan.terms) + np.bincount(target, minlength=plan.terms)
+    vocabulary = Vocabulary(names, names, names, tuple(TYPES[k] for k in kind), count.astype(np.int64))
+    return Graph(vocabulary, source, target, counts.astype(np.int64), {"planted": plan.seed})
+
+
+def _dataset(plan: Plan, graph: Graph, kind: np.ndarray, topic: np.ndarray, rng: np.random.Generator) -> Dataset:
+    names = RELATIONS[: plan.relations]
+    joined = np.arange(plan.terms) < plan.terms - plan.isolated
+    facts: list[np.ndarray] = []
+    for number, name in enumerate(names):
+        heads, tails = (np.flatnonzero((kind == k) & joined) for k in ARGUMENTS[name])
+        joins = rng.permutation(plan.topics)  # the topic of tails that each topic of heads goes with
+        found = np.empty((0, 3), np.int64)
+        while len(found) < plan.facts:
+            head, tail = rng.choice(heads, 4 * plan.facts), rng.choice(tails, 4 * plan.facts)
+            fits = np.full(len(head), True) if plan.shuffled else joins[topic[head]] == topic[tail]
+            triples = np.stack([head, np.full(len(head), number), tail], 1)[fits]
+            found = np.unique(np.concatenate([found, triples]), axis=0)
+        facts.append(found[rng.permutation(len(found))[: plan.facts]])
+    known = np.concatenate(facts)
+    known_keys = np.unique(
+        np.concatenate([known[:, 0] * plan.terms + known[:, 2], known[:, 2] * plan.terms + known[:, 0]])
+    )
+    pairs: dict[tuple[str, str], Pairs] = {}
+    split_facts: dict[str, list[np.ndarray]] = {"train": [], "dev": [], "test": []}
+    for name, found in zip(names, facts, strict=True):
+        ends = (0, int(0.7 * len(found)), int(0.85 * len(found)), len(found))
+        for split, begin, end in zip(("train", "dev", "test"), ends, ends[1:], strict=False):
+            positive = found[begin:end]
+            split_facts[split].append(positive)
+            negative = _negatives(found, end - begin, known_keys, plan.terms, rng)
+            head, tail = (np.concatenate([positive[:, x], negative[:, x]]).astype(np.int32) for x in (0, 2))
+            label = np.repeat([1, 0], [len(positive), len(negative)]).astype(np.int8)
+            pairs[name, split] = Pairs(head, tail, label)
+    triples = {split: _triples(np.concatenate(parts)) for split, parts in split_facts.items()}
+    manifest = {"relations": list(names), "vocabulary_hash": graph.vocabulary.hash, "nodes": plan.terms}
+    return Dataset(names, graph.vocabulary.hash, plan.terms, manifest, {}, pairs, triples)
+
+
+def _negatives(found: np.ndarray, count: int, known: np.ndarray, terms: int, rng: np.random.Generator) -> np.ndarray:
+    """Pairs of the relation's heads and tails, drawn as often as they occur, that are no known fact."""
+    kept = np.empty((0, 3), np.int64)
+    while len(kept) < count:
+        drawn = np.stack(
+            [rng.choice(found[:, 0], 2 * count), np.zeros(2 * count, np.int64), rng.choice(found[:, 2], 2 * count)], 1
+        )
+        fresh = ~np.isin(drawn[:, 0] * terms + drawn[:, 2], known)
+        kept = np.concatenate([kept, drawn[fresh]])
+    return kept[:count]
+
+
+def _triples(rows: np.ndarray) -> Triples:
+    return Triples(rows[:, 0].astype(np.int32), rows[:, 1].astype(np.int16), rows[:, 2].astype(np.int32))

@@ -1,0 +1,72 @@
+"""Checkpoints: one file that is replaced whole, so that a killed run finds either the old or the new one."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from cogstage.artefact import FORMAT_VERSION, META, software_version, to_json, write_text
+from cogstage.errors import CogstageError
+
+FILE = "state.safetensors"
+
+
+class Checkpoint:
+    """A folder that holds the last state of a training; written at most every ``every`` seconds."""
+
+    def __init__(self, path: Path | str, every: float = 30.0) -> None:
+        self.path, self._every = Path(path), every
+        self._written = time.monotonic()
+
+    @property
+    def due(self) -> bool:
+        """Whether enough time has passed since the last one."""
+        return time.monotonic() - self._written >= self._every
+
+    def save(self, tensors: Mapping[str, Tensor], info: Mapping[str, Any]) -> None:
+        """Replace the state."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        if not (self.path / META).exists():
+            meta = {"kind": "checkpoint", "format": FORMAT_VERSION, "version": software_version(), "made_with": {}}
+            write_text(self.path / META, to_json(meta))
+        temporary = self.path / f".{FILE}.new"
+        kept = {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
+        save_file(kept, temporary, {"info": json.dumps(info)})
+        os.replace(temporary, self.path / FILE)
+        self._written = time.monotonic()
+
+    def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """The state, or None if there is none yet; a damaged one raises."""
+        file = self.path / FILE
+        if not file.exists():
+            return None
+        try:
+            with safe_open(file, "pt") as opened:
+                info = json.loads(opened.metadata()["info"])
+                return {name: opened.get_tensor(name).clone() for name in opened.keys()}, info  # noqa: SIM118
+        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+            raise CogstageError(f"{file} is damaged ({error}); train again without --resume") from error
+
+
+def copy_weights(module: torch.nn.Module) -> dict[str, Tensor]:
+    """The parameters as they are now."""
+    return {name: parameter.detach().clone() for name, parameter in module.named_parameters()}
+
+
+def put_weights(module: torch.nn.Module, weights: Mapping[str, Tensor], where: str) -> None:
+    """Give the parameters these values; names and shapes must fit."""
+    own = dict(module.named_parameters())
+    if set(own) != set(weights) or any(own[name].shape != weights[name].shape for name in own):
+        raise CogstageError(f"{where}: the weights do not fit the configuration; train again")
+    with torch.no_grad():
+        for name, parameter in own.items():
+            parameter.copy_(weights[name])

@@ -1,0 +1,158 @@
+"""Every option of the model and its training, with its default and why."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cogstage.errors import UsageError
+
+CHOICES = {
+    "world": ("open", "closed"),
+    "candidates": ("facts", "all"),
+    "attention": ("softmax", "sparsemax", "entmax"),
+    "recall_loss": ("mean", "sum"),
+    "optimizer": ("lazy_adam", "adam"),
+    "warm_start": ("none", "svd"),
+    "precision": ("float32", "bf16"),
+}
+
+
+@dataclass(frozen=True)
+class Config:
+    """What is trained and how. The defaults are the preset ``default``."""
+
+    # the model
+    world: str = "open"  # "closed": assumptions are training facts, not recognised pairs
+    dimension: int = 128  # d of the term and relation vectors
+    associations: int = 32  # N_c: terms recalled for each target term
+    candidates: str = "facts"  # what may be recalled: terms of the training facts, or "all"
+    assumptions: int = 100  # closed world: how many training facts are weighed
+    margins: bool = True  # assumptions also carry s_k - s_NA (clipped), mapped linearly into e_ij
+    margin_clip: float = 5.0  # margins are cut to [-clip, clip]
+    term_offset: bool = False  # stages 2 and 3 see υ_i + δ_i with a learned δ_i, not υ_i itself
+    attention: str = "softmax"  # "sparsemax" and "entmax" give most assumptions a weight of exactly 0
+    dropout: float = 0.0  # share of e_ij's coordinates dropped in training
+    term_dropout: float = 0.0  # share of the term vectors' coordinates dropped in stages 2 and 3
+
+    # stage 1, L_n
+    ppmi_shift: float = 0.0  # subtracted from PPMI before the cut at zero
+    ppmi_smoothing: float = 1.0  # exponent of the context distribution; 1 is off
+    recall_loss: str = "mean"  # L_n averaged over a batch's nodes, or "sum" as in the published code
+    warm_start: str = "none"  # "svd": υ and υ' begin as a truncated SVD of PPMI
+    recall_batch: int = 128  # nodes in a batch of L_n
+    pretrain_recall: int = 3000  # steps of L_n before the first batch of L_p
+    recall_steps: int = 1  # steps of L_n in each iteration of Algorithm 1; 0 leaves stage 1 as pre-trained
+
+    # stage 2, L_r
+    recognition_batch: int = 128  # triples in a batch of L_r; inverse triples come on top
+    negatives: int = 100  # corrupted heads, and as many corrupted tails, for each triple
+    typed_negatives: float = 0.75  # share of them drawn from the relation's own heads or tails
+    na_pairs: int = 128  # NA triples in a batch of L_r: training negatives and random candidate pairs, half and half
+    pretrain_recognition: int = 3000  # steps of L_r before the first batch of L_p
+    recognition_steps: int = 1  # steps of L_r in each iteration; 0 leaves stage 2 as pre-trained
+
+    # stage 3, L_p, and the course of training
+    pair_batch: int = 128  # pairs in a batch of L_p
+    pairs_reach_terms: bool = True  # L_p also moves the term and relation vectors, not stage 3 alone
+    refresh_every: int = 0  # iterations between two recalls of the associations; 0 is once an epoch
+    epochs: int = 100  # at most
+    patience: int = 10  # epochs without a better dev F1 before training stops
+    optimizer: str = "lazy_adam"  # moments of a term's row move only when the row is touched; "adam" is dense
+    learning_rate: float = 1e-3  # of Adam
+    weight_decay: float = 0.0  # decoupled, on stages 2 and 3
+    clip: float = 1.0  # largest norm of a gradient; 0 is off
+    precision: str = "float32"  # "bf16": products of stage 3 in bfloat16 where the CPU or GPU has it
+
+    def __post_init__(self) -> None:
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise UsageError(f"option {name}={getattr(self, name)}: choose one of {', '.join(allowed)}")
+        positive = "dimension associations assumptions recall_batch recognition_batch pair_batch epochs patience"
+        for name in positive.split():
+            if getattr(self, name) < 1:
+                raise UsageError(f"option {name}={getattr(self, name)}: must be at least 1")
+        for name in ("dropout", "term_dropout"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise UsageError(f"option {name}={getattr(self, name)}: must lie in [0, 1)")
+        if not 0.0 <= self.typed_negatives <= 1.0:
+            raise UsageError(f"option typed_negatives={self.typed_negatives}: must lie in [0, 1]")
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, (int, float)) and value < 0:
+                raise UsageError(f"option {field.name}={value}: must not be negative")
+        if self.learning_rate == 0:
+            raise UsageError("option learning_rate=0: must be above 0")
+
+    def replace(self, **changes: Any) -> Config:
+        """A copy with some options changed; an unknown name raises with the known ones."""
+        known = {field.name for field in dataclasses.fields(self)}
+        for name in changes:
+            if name not in known:
+                raise UsageError(f"unknown option {name}; known are {', '.join(sorted(known))}")
+        return dataclasses.replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as in ``config.json``."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Config:
+        """The configuration behind plain values."""
+        return cls().replace(**values)
+
+    @classmethod
+    def parse(cls, base: Config, settings: list[str]) -> Config:
+        """``base`` with settings such as ``dropout=0.3`` from a command line."""
+        kinds = {field.name: type(getattr(base, field.name)) for field in dataclasses.fields(base)}
+        changes: dict[str, Any] = {}
+        for setting in settings:
+            name, separator, text = setting.partition("=")
+            if not separator:
+                raise UsageError(f"--set {setting}: write option=value")
+            if name not in kinds:
+                raise UsageError(f"unknown option {name}; known are {', '.join(sorted(kinds))}")
+            changes[name] = _parse(name, text, kinds[name])
+        return base.replace(**changes)
+
+
+def _parse(name: str, text: str, kind: type) -> Any:
+    try:
+        if kind is bool:
+            return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[text.lower()]
+        return kind(text)
+    except (KeyError, ValueError):
+        raise UsageError(f"option {name}={text}: expected a value like {kind.__name__}") from None
+
+
+def describe() -> list[str]:
+    """Every option with its default and what it does, as written down in :class:`Config`."""
+    pattern = re.compile(r"^    (\w+): \w+ = (.+?)  # (.+)$", re.MULTILINE)
+    return [f"{name}={default}  {text}" for name, default, text in pattern.findall(inspect.getsource(Config))]
+
+
+PRESETS: dict[str, Config] = {
+    # The paper's recipe to the letter; what it leaves open is as science pins it.
+    "paper": Config(
+        margins=False,
+        recall_loss="sum",
+        typed_negatives=0.0,
+        pretrain_recall=0,
+        pretrain_recognition=0,
+        refresh_every=1,
+        optimizer="adam",
+        clip=0.0,
+    ),
+    "default": Config(),
+}
+
+
+def preset(name: str) -> Config:
+    """The configuration of a preset; an unknown name raises."""
+    if name not in PRESETS:
+        raise UsageError(f"unknown preset {name}; choose one of {', '.join(PRESETS)}")
+    return PRESETS[name]
