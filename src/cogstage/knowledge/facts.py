@@ -51,14 +51,17 @@ class Facts:
 
         Doubles are merged and self relations dropped; ``made_with["rows"]`` says how many of each there were.
         """
-        sources: dict[tuple[str, str, str], set[str]] = {}
+        sources: dict[tuple[str, str, str], frozenset[str]] = {}
+        shared: dict[frozenset[str], frozenset[str]] = {}  # few combinations, many facts: one object for each
         read = to_themselves = 0
         for head, relation, tail, source in rows:
             read += 1
             if head == tail:
                 to_themselves += 1
                 continue
-            sources.setdefault((relation, head, tail), set()).update(filter(None, source.split(JOIN)))
+            key = (relation, head, tail)
+            said = sources.get(key, frozenset()).union(filter(None, source.split(JOIN)))
+            sources[key] = shared.setdefault(said, said)
         ordered = sorted(sources)
         counts = {"read": read, "self": to_themselves, "duplicate": read - to_themselves - len(ordered)}
         return cls(
