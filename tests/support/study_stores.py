@@ -28,16 +28,18 @@ def postgres_server() -> Iterator[str]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest) -> str | None:
-    """None for the folder's own SQLite file, or the URL of an empty PostgreSQL database."""
+    """None for the folder's own SQLite file, or the URL of an empty schema in PostgreSQL."""
     if request.param == "sqlite":
         return None
     server = make_url(request.getfixturevalue("postgres_server")).set(drivername="postgresql+psycopg")
     name = f"study_{uuid.uuid4().hex}"
     engine = create_engine(server, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
-        connection.execute(text(f"CREATE DATABASE {name}"))
+        connection.execute(text(f"CREATE SCHEMA {name}"))
     engine.dispose()
-    return server.set(drivername="postgresql", database=name).render_as_string(hide_password=False)
+    return server.set(drivername="postgresql", query={"options": f"-csearch_path={name}"}).render_as_string(
+        hide_password=False
+    )
 
 
 @pytest.fixture

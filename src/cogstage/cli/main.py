@@ -8,7 +8,7 @@ import traceback
 import typer
 from typer.exceptions import TyperException
 
-from cogstage.cli import dataset, explain, facts, graph, study, train
+from cogstage.cli import dataset, demo, explain, facts, graph, study, train
 from cogstage.errors import CogstageError
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+app.command("demo")(demo.demo)
 app.add_typer(graph.app, name="graph")
 app.add_typer(facts.app, name="facts")
 app.add_typer(dataset.app, name="dataset")

@@ -71,6 +71,7 @@ def wins(comparisons: tuple[Comparison, ...]) -> str:
         handles = [_patch(COLOURS[0], "first wins"), _patch("#d9dde1", "the same"), _patch(COLOURS[1], "second wins")]
         axes.legend(handles=handles, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, fontsize=8)
         _rows(axes, [f"{entry.first} : {entry.second}\n{entry.who}" for entry in comparisons])
+        axes.xaxis.get_major_locator().set_params(integer=True)
         axes.set_xlabel("cases")
 
     return _svg(draw, 0.55 * len(comparisons) + 1.1, "Wins, ties and losses")

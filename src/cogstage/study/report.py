@@ -108,9 +108,9 @@ def _facts(results: Results) -> list[str]:
         f"Cases: {len(firsts)} ({outcomes}).",
     ]
     if repeats:
-        lines.append(f"Shown twice: {repeats} cases, which count for self-consistency alone.")
+        lines.append(f"Cases shown a second time, which counts for self-consistency alone: {repeats}.")
     if study.without_rationales:
-        lines.append(f"Judged without rationales: {study.without_rationales} cases a reviewer, drawn for each anew.")
+        lines.append(f"Cases judged without rationales, drawn anew for each reviewer: {study.without_rationales}.")
     return [*lines, f"Reviewers with answers: {len(results.reviewers)}."]
 
 

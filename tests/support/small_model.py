@@ -1,0 +1,47 @@
+"""A small trained model with named and typed terms, for tests of what stands behind the model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+from planted_relation import planted
+
+from cogstage.graph.cooccurrence import Graph
+from cogstage.graph.vocabulary import Vocabulary
+from cogstage.knowledge.dataset import Dataset
+from cogstage.rationale.cogstage import CogStage
+
+RELATIONS = ("may_treat", "causes")
+QUICK = {
+    "dimension": 16,
+    "associations": 6,
+    "epochs": 3,
+    "pretrain_recall": 100,
+    "pretrain_recognition": 100,
+    "negatives": 10,
+}
+
+
+@cache
+def small_data() -> tuple[Graph, Dataset]:
+    """A planted graph whose even terms are drugs and whose odd terms are disorders, with synonyms."""
+    graph, data = planted(pairs=1500, relations=RELATIONS)
+    nodes = range(graph.n_nodes)
+    vocabulary = Vocabulary(
+        term=tuple(f"C{node:03d}" for node in nodes),
+        concept=tuple(f"C{node:03d}" for node in nodes),
+        name=tuple(f"{'Drug' if node % 2 == 0 else 'Disorder'} number {node}" for node in nodes),
+        type=tuple("drug" if node % 2 == 0 else "disorder" for node in nodes),
+        count=graph.vocabulary.count + 10,
+        synonyms=tuple((f"remedy {node}", node) for node in nodes if node % 2 == 0),
+    )
+    graph = replace(graph, vocabulary=vocabulary)
+    return graph, replace(data, vocabulary_hash=vocabulary.hash)
+
+
+@cache
+def small_model(seed: int = 0, world: str = "open") -> CogStage:
+    """Trained for a few seconds; both relations."""
+    graph, data = small_data()
+    return CogStage(relation="all", world=world, seed=seed, **QUICK).fit(graph, data)
