@@ -15,7 +15,9 @@ import pyarrow.parquet as pq
 import scipy.sparse as sp
 
 from cogstage.artefact import new_folder, read_meta
-from cogstage.errors import CogstageError
+from cogstage.errors import CogstageError, UsageError
+from cogstage.graph.edges import Edges
+from cogstage.graph.folder import write_edges
 from cogstage.graph.ppmi import ppmi
 from cogstage.graph.vocabulary import Vocabulary
 
@@ -51,7 +53,19 @@ class Graph:
         return sp.csr_matrix((values, (rows, columns)), shape=(self.n_nodes, self.n_nodes))
 
     def ppmi(self, shift: float = 0.0, smoothing: float = 1.0) -> sp.csr_matrix:
-        """Positive pointwise mutual information, (V, V) CSR float64; see :func:`cogstage.graph.ppmi.ppmi`."""
+        """Positive pointwise mutual information, (V, V) CSR float64; see :func:`cogstage.graph.ppmi.ppmi`.
+
+        A graph that was imported with PPMI values in place of counts gives those back.
+        """
+        if self.made_with.get("values") == "ppmi":
+            if smoothing != 1.0:
+                raise UsageError(
+                    "this graph was imported with PPMI values and without counts, so it cannot be smoothed"
+                )
+            values = self.matrix.astype(np.float64) / float(self.made_with["scale"])
+            values.data = np.maximum(values.data - shift, 0.0)
+            values.eliminate_zeros()
+            return values
         return ppmi(self.matrix, shift=shift, smoothing=smoothing)
 
     @cached_property
@@ -67,8 +81,7 @@ class Graph:
         made_with = dict(self.made_with if made_with is None else made_with)
         with new_folder(path, "graph", {**made_with, "nodes": self.n_nodes, "edges": self.n_edges}) as folder:
             self.vocabulary.write(folder)
-            table = pa.table({"source": self.source, "target": self.target, "count": self.count})
-            pq.write_table(table, folder / "edges.parquet", compression="zstd")
+            write_edges(folder / "edges.parquet", [Edges(self.source, self.target, self.count)])
 
     @classmethod
     def load(cls, path: Path | str) -> Graph:

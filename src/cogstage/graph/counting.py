@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from cogstage.errors import CogstageError
 from cogstage.graph import kernels
+from cogstage.graph.edges import Edges
 
+compiled: Any = kernels  # numba's own types say too little for a checker
 SLOTS = 2 << 20  # room for the targets of one range of sources before they are moved together
 
 
@@ -24,7 +27,7 @@ def n_threads() -> int:
 
 @dataclass(frozen=True)
 class Rows:
-    """``term[r]`` occurs in unit ``unit[r]`` of group ``group[r]`` (a patient, or the document where there are none)."""
+    """``term[r]`` occurs in ``unit[r]`` of ``group[r]`` (a patient, or the document where there are none)."""
 
     group: np.ndarray  # uint64 (R,)
     unit: np.ndarray  # int64 (R,)
@@ -59,39 +62,21 @@ class Rows:
         """The rows sorted by group, unit and term, each once."""
         if len(self) == 0:
             return self
-        group, unit, term, start = kernels.into_buckets(self.group, self.unit, self.term)
+        group, unit, term, start = compiled.into_buckets(self.group, self.unit, self.term)
         cuts = np.searchsorted(start, np.linspace(0, len(self), n_threads() + 1)).tolist()
         cuts[0], cuts[-1] = 0, len(start) - 1
         with ThreadPoolExecutor(n_threads()) as pool:
-            list(pool.map(lambda at: kernels.sort_buckets(group, unit, term, start, *at), pairwise(cuts)))
-        kept = kernels.drop_doubles(group, unit, term)
+            list(pool.map(lambda at: compiled.sort_buckets(group, unit, term, start, *at), pairwise(cuts)))
+        kept = compiled.drop_doubles(group, unit, term)
         return Rows(group[:kept], unit[:kept], term[:kept])
 
     def renumbered(self, numbers: np.ndarray) -> Rows:
-        """Rows with ``numbers[term]`` as their term; rows whose number is negative are left out. Sorted and distinct."""
+        """Sorted distinct rows with ``numbers[term]`` as their term; a negative number leaves the row out."""
         term = numbers[self.term]
         kept = term >= 0
         if bool(kept.all()):
             return Rows.of(self.group, self.unit, term).distinct()
         return Rows.of(self.group[kept], self.unit[kept], term[kept]).distinct()
-
-
-@dataclass(frozen=True)
-class Edges:
-    """Counted pairs, sorted by source and target; ``groups`` (how many groups saw the pair) only where asked for."""
-
-    source: np.ndarray  # int32 (E,)
-    target: np.ndarray  # int32 (E,)
-    count: np.ndarray  # int64 (E,)
-    groups: np.ndarray | None = None  # int64 (E,)
-
-    def __len__(self) -> int:
-        return len(self.count)
-
-    def where(self, kept: np.ndarray) -> Edges:
-        """The edges that ``kept`` (a mask) keeps."""
-        groups = None if self.groups is None else self.groups[kept]
-        return Edges(self.source[kept], self.target[kept], self.count[kept], groups)
 
 
 class Counter:
@@ -106,8 +91,8 @@ class Counter:
             raise CogstageError("a block of rows is too large to count at once; lower --memory")
         self.rows, self.n_terms, self.with_groups = rows, n_terms, with_groups
         self.threads = threads or n_threads()
-        self._places = kernels.by_term(rows.group, rows.unit, rows.term, n_terms)
-        most = kernels.most_targets(*self._places[:3], n_terms)
+        self._places = compiled.by_term(rows.group, rows.unit, rows.term, n_terms)
+        most = compiled.most_targets(*self._places[:3], n_terms)
         self.filled = np.concatenate([[0], np.cumsum(most)])  # (V + 1,): upper bound of the pairs before each source
 
     def count(self, first: int, last: int, buffers: list[np.ndarray]) -> np.ndarray:
@@ -122,13 +107,13 @@ class Counter:
         def work(thread: int) -> None:
             place = (first + thread, last, self.threads, first, self.rows.term, pointer, begin, end)
             if self.with_groups:
-                kernels.pairs_by_group(*place, owner, slot, *buffers, found)
+                compiled.pairs_by_group(*place, owner, slot, *buffers, found)
             else:
-                kernels.pairs_by_unit(*place, slot, *buffers, found)
+                compiled.pairs_by_unit(*place, slot, *buffers, found)
 
         with ThreadPoolExecutor(self.threads) as pool:
             list(pool.map(work, range(self.threads)))
-            list(pool.map(lambda buffer: kernels.close_ranks(slot, found, buffer), buffers))
+            list(pool.map(lambda buffer: compiled.close_ranks(slot, found, buffer), buffers))
         return found
 
     def ranges(self, slots: int = SLOTS) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,215 @@
+"""``cogstage graph``: build a co-occurrence graph, import one, look at one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from cogstage.cli.console import print_json, progress
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from cogstage.corpus.lexicon import Ambiguity
+    from cogstage.graph.cooccurrence import Graph
+    from cogstage.graph.options import Unit
+
+app = typer.Typer(help="Build, import and describe co-occurrence graphs.", no_args_is_help=True, rich_markup_mode=None)
+importing = typer.Typer(help="Take over a graph that others counted.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(importing, name="import")
+
+OUT = typer.Option(..., "--out", help="Folder for the graph; an older graph there is replaced.")
+SKIP_BAD = typer.Option(False, "--skip-bad", help="Leave bad rows out, count them and say so at the end.")
+JSON = typer.Option(False, "--json", help="Print the result as JSON.")
+
+
+@app.command(
+    "build",
+    epilog="Example: cogstage graph build notes.jsonl.gz --lexicon terms.tsv --unit patient-window --window 7d "
+    "--per patient --suppress-below 11 --out graph",
+)
+def build(
+    documents: list[str] = typer.Argument(..., help="Documents or coded records: files, folders or globs."),
+    out: Path = OUT,
+    lexicon: list[str] | None = typer.Option(None, "--lexicon", help="Table term, concept, name, type."),
+    unit: str = typer.Option("document", help="document, sentence or patient-window."),
+    window: str = typer.Option("1d", help="patient-window: 1d, 7d, 30d, 90d, 180d, 365d or ever."),
+    per: str = typer.Option("bin", help="patient-window: count bins, or each patient once (bin or patient)."),
+    level: str = typer.Option("concept", help="What a node is: concept or term."),
+    min_count: int = typer.Option(1, help="Leave out terms in fewer units."),
+    suppress_below: int = typer.Option(0, help="Leave out terms and edges of fewer patients (or documents)."),
+    private: str | None = typer.Option(
+        None, metavar="EPS,DELTA,M", help="Differentially private release; a patient contributes at most M pairs."
+    ),
+    keep_context: bool = typer.Option(
+        False, "--keep-context", help="Count negated, family, hypothetical and historical mentions too."
+    ),
+    count: str = typer.Option("auto", help="auto, text, codes or both: what of a document is counted."),
+    ambiguity: str = typer.Option("first", help="A term of several concepts stands for the first, all, or skip it."),
+    stop_list: Path | None = typer.Option(None, help="Terms not to look for, one a line."),
+    variants: bool = typer.Option(False, "--variants", help="Match plural and hyphen variants too."),
+    format: str = typer.Option("auto", help="table, medline, pubtator, bioc, omop, fhir or mimic; auto tells itself."),
+    engine: str = typer.Option("local", help="local or spark."),
+    master: str = typer.Option("local[*]", help="Spark: local[*] or spark://host:port."),
+    memory: str = typer.Option("4GB", help="Ceiling for counting; what is more goes to disk beside --out."),
+    workers: int | None = typer.Option(None, help="Annotating processes; all cores if not given."),
+    resume: bool = typer.Option(False, "--resume", help="Go on with the work of an interrupted build."),
+    seed: int | None = typer.Option(None, help="For --private, to repeat a test; never for a real release."),
+    skip_bad: bool = SKIP_BAD,
+    as_json: bool = JSON,
+) -> None:
+    """Count which terms occur together, in text or in coded records, and write a graph folder."""
+    from typing import cast
+
+    from cogstage.graph.build import build_graph
+    from cogstage.graph.options import BuildOptions, Private, parse_size, parse_window
+    from cogstage.tables import BadRows
+
+    options = BuildOptions(
+        unit=cast("Unit", unit),  # checked there
+        window=parse_window(window),
+        per=cast('Literal["bin", "patient"]', per),
+        level=cast('Literal["term", "concept"]', level),
+        min_count=min_count,
+        suppress_below=suppress_below,
+        private=None if private is None else Private.parse(private),
+        keep_context=keep_context,
+        codes=cast('Literal["auto", "text", "codes", "both"]', count),
+        ambiguity=cast("Ambiguity", ambiguity),
+        variants=variants,
+        format=format,
+    )
+    bad, bar = BadRows(skip=skip_bad), progress()
+    built = build_graph(
+        documents,
+        out,
+        lexicon or None,
+        options,
+        stop_list=stop_list if stop_list is not None else (),
+        engine=engine,
+        master=master,
+        memory=parse_size(memory),
+        workers=workers,
+        resume=resume,
+        seed=seed,
+        bad=bad,
+        progress=bar,
+    )
+    _say_skipped(bad.count, bad.first)
+    if as_json:
+        result = {"nodes": built.nodes, "edges": built.edges, "skipped": built.skipped, "out": str(out)}
+        print_json(result if private else {**result, "documents": built.documents, "units": built.units})
+    else:
+        typer.echo(f"{out}: {built.nodes:,} nodes, {built.edges:,} edges")
+
+
+@importing.command("edges", epilog="Example: cogstage graph import edges pairs.tsv --terms terms.tsv --out graph")
+def import_edges(
+    edges: list[str] = typer.Argument(..., help="Table source, target, count."),
+    out: Path = OUT,
+    terms: list[str] | None = typer.Option(None, help="Table term, and optionally concept, name, type, count."),
+    skip_bad: bool = SKIP_BAD,
+    as_json: bool = JSON,
+) -> None:
+    """A table of edges."""
+    from cogstage.graph.importers import import_edges as read
+    from cogstage.tables import BadRows
+
+    bad = BadRows(skip=skip_bad)
+    _save(read(edges, terms or None, bad, progress()), out, as_json)
+    _say_skipped(bad.count, bad.first)
+
+
+@importing.command(
+    "finlayson", epilog="Example: cogstage graph import finlayson dryad --window 1d --min-count 100 --out graph"
+)
+def import_finlayson(
+    folder: Path = typer.Argument(..., help="Folder with the unpacked files of doi:10.5061/dryad.jp917."),
+    out: Path = OUT,
+    level: str = typer.Option("term", help="term or concept."),
+    per: str = typer.Option("bin", help="bin or patient."),
+    window: str = typer.Option("1d", help="1d, 7d, 30d, 90d, 180d, 365d or ever."),
+    min_count: int = typer.Option(1, help="Leave out terms with a smaller singleton count."),
+    as_json: bool = JSON,
+) -> None:
+    """The counts of 20 million clinical notes that Finlayson et al. published in 2014."""
+    from cogstage.errors import UsageError
+    from cogstage.graph.importers import import_finlayson as read
+    from cogstage.graph.options import parse_window
+
+    if level not in ("term", "concept") or per not in ("bin", "patient"):
+        raise UsageError("--level is term or concept, --per is bin or patient")
+    _save(read(folder, level, per, parse_window(window), min_count, progress()), out, as_json)
+
+
+@importing.command(
+    "xmedrela",
+    epilog="Example: cogstage graph import xmedrela sub_neighbors_dict_ppmi_perBin_1.pkl "
+    "--strings term_string_mapping.pkl --concepts term_concept_mapping.pkl --out graph",
+)
+def import_xmedrela(
+    neighbours: Path = typer.Argument(..., help="Pickle: term id to a list of (term id, weight)."),
+    out: Path = OUT,
+    strings: Path | None = typer.Option(None, help="Pickle: term id to string."),
+    concepts: Path | None = typer.Option(None, help="Pickle: term id to concept."),
+    as_json: bool = JSON,
+) -> None:
+    """The published pickles of X-MedRELA, read without running anything in them."""
+    from cogstage.graph.importers import import_xmedrela as read
+
+    _save(read(neighbours, strings, concepts), out, as_json)
+
+
+@app.command("info", epilog="Example: cogstage graph info graph --plot degrees.png")
+def info(
+    graph: Path = typer.Argument(..., help="A graph folder."),
+    top: int = typer.Option(10, help="How many of the largest counts to show."),
+    plot: Path | None = typer.Option(None, help="Draw the degree distribution to this PNG file."),
+    as_json: bool = JSON,
+) -> None:
+    """Nodes, edges, degrees and the largest counts of a graph."""
+    from cogstage.graph.cooccurrence import Graph
+    from cogstage.graph.info import describe, plot_degrees
+
+    loaded = Graph.load(graph)
+    about = describe(loaded, top)
+    if plot is not None:
+        plot_degrees(loaded, plot)
+    if as_json:
+        print_json(about)
+        return
+    degree = about["degree"]
+    typer.echo(f"{graph}: {about['nodes']:,} nodes, {about['edges']:,} edges, density {about['density']:.4g}")
+    made = {key: value for key, value in about["made_with"].items() if isinstance(value, (str, int)) and value}
+    typer.echo("made with: " + ", ".join(f"{key} {value}" for key, value in made.items()))
+    typer.echo(
+        f"neighbours: mean {degree['mean']:.1f}, median {degree['median']:.0f}, largest {degree['largest']:,}; "
+        f"{about['isolated']:,} nodes have none"
+    )
+    for bucket in degree["distribution"]:
+        typer.echo(f"  {bucket['from']:>8,} to {bucket['to']:<8,} {bucket['nodes']:>10,} nodes")
+    typer.echo("largest counts of terms:")
+    for node in about["largest_nodes"]:
+        typer.echo(f"  {node['count']:>10,}  {node['name']} ({node['degree']:,} neighbours)")
+    typer.echo("largest counts of pairs:")
+    for edge in about["largest_edges"]:
+        typer.echo(f"  {edge['count']:>10,}  {edge['source']} - {edge['target']}")
+    if plot is not None:
+        typer.echo(f"degree plot: {plot}")
+
+
+def _save(graph: Graph, out: Path, as_json: bool) -> None:
+    graph.save(out)
+    if as_json:
+        print_json({"nodes": graph.n_nodes, "edges": graph.n_edges, "out": str(out)})
+    else:
+        typer.echo(f"{out}: {graph.n_nodes:,} nodes, {graph.n_edges:,} edges")
+
+
+def _say_skipped(count: int, first: list[str]) -> None:
+    if count:
+        typer.echo(f"{count:,} bad rows were skipped; the first:", err=True)
+        for line in first:
+            typer.echo(f"  {line}", err=True)

@@ -1,0 +1,25 @@
+"""Counted pairs as arrays: what passes between counting, privacy and the graph folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Counted pairs, sorted by source and target; ``groups`` (how many groups saw the pair) only where asked for."""
+
+    source: np.ndarray  # int32 (E,)
+    target: np.ndarray  # int32 (E,)
+    count: np.ndarray  # int64 (E,)
+    groups: np.ndarray | None = None  # int64 (E,)
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+    def where(self, kept: np.ndarray) -> Edges:
+        """The edges that ``kept`` (a mask) keeps."""
+        groups = None if self.groups is None else self.groups[kept]
+        return Edges(self.source[kept], self.target[kept], self.count[kept], groups)

@@ -1,0 +1,314 @@
+"""Graphs that others counted: a table of edges, the files of Finlayson et al. 2014, the pickles of X-MedRELA."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cogstage.artefact import file_hash
+from cogstage.errors import CogstageError, UsageError
+from cogstage.graph.cooccurrence import Graph
+from cogstage.graph.unpickle import read_plain_pickle
+from cogstage.graph.vocabulary import Vocabulary
+from cogstage.progress import SILENT, Progress
+from cogstage.tables import BadRows, Row, expand, read_rows
+
+PPMI_SCALE = 1_000_000
+Paths = str | Path | Sequence[str | Path]
+
+
+def graph_of(
+    keys: Sequence[str],
+    source: np.ndarray,
+    target: np.ndarray,
+    count: np.ndarray,
+    node_count: np.ndarray | None,
+    about: Mapping[str, tuple[str, str, str]],
+    made_with: dict[str, Any],
+    synonyms: Sequence[tuple[str, int]] = (),
+) -> Graph:
+    """A graph from keys in any order and one row a pair: nodes sorted by key, edges by nodes.
+
+    ``about`` gives concept, name and type of a key. Without node counts a node gets its largest edge count.
+    """
+    order = np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
+    place = np.empty(len(keys), np.int64)
+    place[order] = np.arange(len(keys))
+    source, target = place[source], place[target]
+    low, high = np.minimum(source, target), np.maximum(source, target)
+    by_pair = np.lexsort((high, low))
+    low, high, count = low[by_pair].astype(np.int32), high[by_pair].astype(np.int32), count[by_pair].astype(np.int64)
+    if node_count is None:
+        counts = np.zeros(len(keys), np.int64)
+        np.maximum.at(counts, low, count)
+        np.maximum.at(counts, high, count)
+    else:
+        counts = node_count[order].astype(np.int64)
+    term = tuple(keys[number] for number in order.tolist())
+    told = [about.get(key, (key, key, "")) for key in term]
+    concept, name, kind = (tuple(column) for column in zip(*told, strict=True)) if told else ((), (), ())
+    names = tuple(sorted(((word, int(place[at])) for word, at in synonyms), key=lambda pair: (pair[1], pair[0])))
+    return Graph(Vocabulary(term, concept, name, kind, counts, names), low, high, count, made_with)
+
+
+def import_edges(
+    edges: Paths, terms: Paths | None = None, bad: BadRows | None = None, progress: Progress = SILENT
+) -> Graph:
+    """A table ``source, target, count``, and optionally one of nodes: ``term`` with ``concept, name, type, count``.
+
+    A pair may stand in both directions with one count; twice with different counts is a bad row. Terms that the
+    second table lacks are nodes all the same.
+    """
+    bad = bad if bad is not None else BadRows()
+    keys: dict[str, int] = {}
+    about: dict[str, tuple[str, str, str]] = {}
+    node_counts: dict[int, int] = {}
+    for row in read_rows(terms, ["term"], ["concept", "name", "type", "count"], bad) if terms is not None else ():
+        term = str(row["term"])
+        if term in keys:
+            bad.report(f"{row.where('term')}: duplicate term {term!r}")
+            continue
+        count = 0 if row["count"] is None else _whole(row, "count", bad, least=0)
+        if count is None:
+            continue
+        about[term] = (str(row["concept"] or term), str(row["name"] or term), str(row["type"] or ""))
+        node_counts[keys.setdefault(term, len(keys))] = count
+    pairs: dict[tuple[int, int], int] = {}
+    progress.start("Reading edges")
+    for row in read_rows(edges, ["source", "target", "count"], (), bad):
+        one, other = (keys.setdefault(str(row[end]), len(keys)) for end in ("source", "target"))
+        count = _whole(row, "count", bad)
+        if count is None:
+            continue
+        if one == other:
+            bad.report(f"{row.where('target')}: {row['target']!r} is joined to itself")
+            continue
+        if pairs.setdefault((min(one, other), max(one, other)), count) != count:
+            bad.report(f"{row.where('count')}: the pair stands there twice with different counts")
+    progress.done(f"{len(keys):,} terms, {len(pairs):,} edges")
+    if not pairs:
+        raise CogstageError(f"{', '.join(map(str, expand(edges)))}: no edges")
+    ends = np.array(list(pairs), np.int64)
+    counts = np.array(list(pairs.values()), np.int64)
+    given = np.zeros(len(keys), np.int64)
+    for end in ends.T:
+        np.maximum.at(given, end, counts)  # a term occurs at least as often as its most frequent pair
+    for node, count in node_counts.items():
+        given[node] = max(given[node], count)
+    made_with = {"how": "import edges", "inputs": _inputs(expand(edges)), "skipped": bad.count}
+    return graph_of(list(keys), ends[:, 0], ends[:, 1], counts, given, about, made_with)
+
+
+def _whole(row: Row, column: str, bad: BadRows, least: int = 1) -> int | None:
+    """The whole number in a column, or None after it was reported."""
+    value = row[column]
+    try:
+        number = int(value) if not isinstance(value, float) or value.is_integer() else None
+    except (TypeError, ValueError, OverflowError):
+        number = None
+    if number is None or not least <= number < 2**63:
+        bad.report(f"{row.where(column)}: {str(value)[:40]!r} is not a whole number from {least} on")
+        return None
+    return number
+
+
+def import_xmedrela(
+    neighbours: Path | str, strings: Path | str | None = None, concepts: Path | str | None = None
+) -> Graph:
+    """The co-occurrence pickle of X-MedRELA: a dictionary from term id to a list of (term id, weight).
+
+    ``strings`` (id to string) and ``concepts`` (id to concept, or to a list of which the first counts) are its
+    mapping pickles. Whole-number weights are counts. Other weights are PPMI values, which the published file
+    (``sub_neighbors_dict_ppmi_perBin_1.pkl``) holds: they are kept to six decimals and :meth:`Graph.ppmi` gives them
+    back. Neighbours that have no entry of their own are left out, as its authors do.
+    """
+    table = read_plain_pickle(neighbours)
+    if not isinstance(table, dict) or not table:
+        raise CogstageError(f"{neighbours}: expected a dictionary from term id to a list of (term id, weight)")
+    number = {node: place for place, node in enumerate(table)}
+    ends: list[tuple[int, int]] = []
+    weights: list[float] = []
+    for node, near in table.items():
+        if not isinstance(near, (list, tuple)):
+            raise CogstageError(f"{neighbours}: the entry of {node!r} is not a list of (term id, weight)")
+        for item in near:
+            if not (isinstance(item, (list, tuple)) and len(item) >= 2 and isinstance(item[1], (int, float))):
+                raise CogstageError(
+                    f"{neighbours}: the entry of {node!r} holds {str(item)[:40]}, not (term id, weight)"
+                )
+            if item[0] in number and item[0] != node and item[1] > 0:
+                ends.append((number[node], number[item[0]]))
+                weights.append(float(item[1]))
+    if not ends:
+        raise CogstageError(f"{neighbours}: no edges between its terms")
+    pairs = np.sort(np.array(ends, np.int64), axis=1)
+    weight = np.array(weights)
+    whole = bool(np.all(weight == np.floor(weight)))
+    values = (weight if whole else np.maximum(np.round(weight * PPMI_SCALE), 1)).astype(np.int64)
+    unique, place = np.unique(pairs, axis=0, return_inverse=True)
+    count = np.zeros(len(unique), np.int64)
+    np.maximum.at(count, place.ravel(), values)
+    words = _mapping(strings) if strings is not None else {}
+    meant = _mapping(concepts) if concepts is not None else {}
+    keys = _unique_names([(node, words.get(node, str(node))) for node in table])
+    about = {}
+    for node, key in zip(table, keys, strict=True):
+        concept = meant.get(node, key)
+        concept = concept[0] if isinstance(concept, (list, tuple)) and concept else concept
+        about[key] = (str(concept), words.get(node, key), "")
+    made_with: dict[str, Any] = {"how": "import xmedrela", "inputs": _inputs([Path(neighbours)])}
+    if not whole:
+        made_with |= {"values": "ppmi", "scale": PPMI_SCALE}
+    return graph_of(keys, unique[:, 0], unique[:, 1], count, None, about, made_with)
+
+
+def _mapping(path: Path | str) -> dict[Any, Any]:
+    found = read_plain_pickle(path)
+    if not isinstance(found, dict):
+        raise CogstageError(f"{path}: expected a dictionary by term id")
+    return found
+
+
+def _unique_names(named: Sequence[tuple[Any, Any]]) -> list[str]:
+    """A key for each id: its name, with the id behind it where a name is there twice."""
+    seen: set[str] = set()
+    keys = []
+    for node, name in named:
+        key = str(name) if str(name) not in seen else f"{name} #{node}"
+        seen.add(key)
+        keys.append(key)
+    return keys
+
+
+def _inputs(files: Sequence[Path]) -> list[dict[str, str]]:
+    return [{"file": path.name, "sha256": file_hash(path)} for path in files]
+
+
+def import_finlayson(
+    folder: Path | str,
+    level: str = "term",
+    per: str = "bin",
+    window: int | None = 1,
+    min_count: int = 1,
+    progress: Progress = SILENT,
+) -> Graph:
+    """The Dryad files of Finlayson et al. 2014 (doi:10.5061/dryad.jp917), unpacked from their tar archives.
+
+    Tab-separated text without a header, plain or gzipped, anywhere below ``folder``:
+    ``cofreqs_{terms,concepts}_per{Bin,Pat}_{1,7,30,90,180,365,all}d.txt`` (id, id, count),
+    ``singlets_{terms,concepts}_per{Bin,Pat}_{...}d.txt`` (id, count), ``1_term_ID_to_string.txt``,
+    ``2a_concept_ID_to_string.txt``, ``2b_concept_ID_to_CUI.txt``, ``3_term_ID_to_concept_ID.txt``. A concept's key is
+    its CUI. Terms in fewer than ``min_count`` bins (or patients) are left out before the pairs are kept.
+    """
+    folder = Path(folder)
+    which = f"{level}s_per{'Bin' if per == 'bin' else 'Pat'}_{'all' if window is None else window}d.txt"
+    pair_file, single_file = _published(folder, f"cofreqs_{which}"), _published(folder, f"singlets_{which}")
+    progress.start("Reading term lists")
+    strings = _texts(
+        _published(folder, "1_term_ID_to_string.txt" if level == "term" else "2a_concept_ID_to_string.txt")
+    )
+    cuis = _texts(_published(folder, "2b_concept_ID_to_CUI.txt"))
+    concept_of = _texts(_published(folder, "3_term_ID_to_concept_ID.txt")) if level == "term" else {}
+    progress.done(f"{len(strings):,} {level}s")
+    singles = np.concatenate([np.empty((0, 2), np.int64), *_numbers(single_file, 2)])
+    singles = singles[singles[:, 1] >= min_count]
+    ids, first = np.unique(singles[:, 0], return_index=True)
+    counts = singles[first, 1]
+    progress.start("Reading pairs")
+    parts = [np.empty((0, 3), np.int64)]
+    for block in _numbers(pair_file, 3):
+        known = np.isin(block[:, 0], ids) & np.isin(block[:, 1], ids) & (block[:, 0] != block[:, 1]) & (block[:, 2] > 0)
+        parts.append(block[known])
+        progress.advance(len(block))
+    pairs = np.concatenate(parts)
+    ends = np.sort(np.searchsorted(ids, pairs[:, :2]), axis=1)
+    key = ends[:, 0] << 32 | ends[:, 1]
+    unique, place = np.unique(key, return_inverse=True)
+    count = np.zeros(len(unique), np.int64)
+    np.maximum.at(count, place.ravel(), pairs[:, 2])  # a pair that stands in both directions is one pair
+    progress.done(f"{len(ids):,} {level}s, {len(unique):,} pairs")
+    if len(unique) == 0:
+        raise CogstageError(
+            f"{pair_file}: no pairs between {level}s of {single_file.name} that are counted often enough"
+        )
+    numbers = [str(number) for number in ids.tolist()]
+    if level == "concept":
+        keys = _unique_names([(n, cuis.get(n, f"concept {n}")) for n in numbers])
+        about = {key: (key, strings.get(n, key), "") for n, key in zip(numbers, keys, strict=True)}
+    else:
+        keys = _unique_names([(n, strings.get(n, f"term {n}")) for n in numbers])
+        about = {}
+        for n, key_ in zip(numbers, keys, strict=True):
+            concept = concept_of.get(n)
+            about[key_] = (cuis.get(concept, f"concept {concept}") if concept else key_, strings.get(n, key_), "")
+    made_with = {
+        "how": "import finlayson",
+        "unit": "patient-window",
+        "window": "ever" if window is None else f"{window}d",
+        "per": per,
+        "level": level,
+        "min_count": min_count,
+        "inputs": _inputs([pair_file, single_file]),
+    }
+    return graph_of(keys, unique >> 32, unique & 0xFFFFFFFF, count, counts, about, made_with)
+
+
+def _published(folder: Path, name: str) -> Path:
+    """The file of this name below the folder, plain or gzipped."""
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder; expected the unpacked files of doi:10.5061/dryad.jp917")
+    for candidate in (name, f"{name}.gz"):
+        found = sorted(folder.rglob(candidate))
+        if found:
+            return found[0]
+    raise UsageError(f"{folder} holds no {name} (or {name}.gz); unpack the archives of doi:10.5061/dryad.jp917 there")
+
+
+def _texts(path: Path) -> dict[str, str]:
+    """A two-column list as id -> text; the first text of an id stays. The strings are Latin-1 where not UTF-8."""
+    from cogstage.tables import open_bytes
+
+    found: dict[str, str] = {}
+    try:
+        with open_bytes(path) as handle:
+            for line, raw in enumerate(handle, start=1):
+                try:
+                    text = raw.decode("utf-8")
+                except UnicodeDecodeError:
+                    text = raw.decode("latin-1")
+                cells = text.rstrip("\r\n").split("\t")
+                if len(cells) < 2:
+                    if not text.strip():
+                        continue
+                    raise CogstageError(f"{path}:{line}: one column where there must be two, separated by a tab")
+                found.setdefault(cells[0].strip(), cells[1].strip())
+    except (OSError, EOFError) as error:
+        raise CogstageError(f"{path} is damaged or cut short: {error}") from error
+    return found
+
+
+def _numbers(path: Path, columns: int) -> Iterator[np.ndarray]:
+    """The rows of a table of whole numbers, in blocks."""
+    import pyarrow as pa
+    import pyarrow.csv as pc
+
+    from cogstage.tables import open_bytes
+
+    names = [f"column {place + 1}" for place in range(columns)]
+    try:
+        with open_bytes(path) as handle:
+            stream = pc.open_csv(
+                pa.PythonFile(handle, mode="r"),
+                read_options=pc.ReadOptions(column_names=names, use_threads=False, block_size=16 << 20),
+                parse_options=pc.ParseOptions(delimiter="\t", quote_char=False),
+                convert_options=pc.ConvertOptions(column_types={name: pa.int64() for name in names}, null_values=[]),
+            )
+            for batch in stream:
+                yield np.stack([batch.column(place).to_numpy() for place in range(columns)], axis=1)
+    except (pa.ArrowInvalid, OSError, EOFError) as error:
+        if "Empty CSV" in str(error):
+            raise CogstageError(f"{path}: the file is empty") from None
+        raise CogstageError(f"{path}: {error}") from error

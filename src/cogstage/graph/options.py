@@ -1,0 +1,121 @@
+"""What a graph is built with: every option, its default, and what it means."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from cogstage.corpus.lexicon import AMBIGUITIES, Ambiguity
+from cogstage.errors import UsageError
+
+Unit = Literal["document", "sentence", "patient-window"]
+UNITS: tuple[Unit, ...] = ("document", "sentence", "patient-window")
+WINDOWS = (1, 7, 30, 90, 180, 365)  # days; None is ever
+SIZES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+@dataclass(frozen=True)
+class Private:
+    """Differentially private release: ``epsilon`` and ``delta`` for one patient, who contributes at most ``pairs``."""
+
+    epsilon: float
+    delta: float
+    pairs: int
+
+    def __post_init__(self) -> None:
+        if not (self.epsilon > 0 and 0 < self.delta < 1 and self.pairs >= 1):
+            raise UsageError("--private wants EPS > 0, 0 < DELTA < 1 and M >= 1, like 1,1e-6,100")
+
+    @classmethod
+    def parse(cls, text: str) -> Private:
+        """``EPS,DELTA,M`` as the command line gives it."""
+        try:
+            epsilon, delta, pairs = text.split(",")
+            return cls(float(epsilon), float(delta), int(pairs))
+        except ValueError:
+            raise UsageError(f"--private wants EPS,DELTA,M like 1,1e-6,100, not {text}") from None
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """How documents become a graph. Two builds with equal options and inputs give equal bytes."""
+
+    unit: Unit = "document"  # what two terms must share to be counted together
+    window: int | None = 1  # patient-window: days a bin, None for ever
+    per: Literal["bin", "patient"] = "bin"  # patient-window: count bins, or each patient once
+    level: Literal["term", "concept"] = "concept"  # what a node is
+    min_count: int = 1  # terms in fewer units are left out
+    suppress_below: int = 0  # terms and edges seen in fewer patients (documents, without patients) are left out
+    private: Private | None = None
+    keep_context: bool = False  # count negated, family, hypothetical and historical mentions too
+    codes: Literal["auto", "text", "codes", "both"] = "auto"  # auto: codes where there is no lexicon or no text
+    ambiguity: Ambiguity = "first"
+    variants: bool = False
+    format: str = "auto"
+    reader: dict[str, Any] = field(default_factory=dict)  # options of the format's reader
+
+    def __post_init__(self) -> None:
+        if self.unit not in UNITS:
+            raise UsageError(f"unknown unit {self.unit}; known are {', '.join(UNITS)}")
+        if self.per not in ("bin", "patient"):
+            raise UsageError(f"--per is bin or patient, not {self.per}")
+        if self.per == "patient" and self.unit != "patient-window":
+            raise UsageError("--per patient goes with --unit patient-window")
+        if self.level not in ("term", "concept"):
+            raise UsageError(f"--level is term or concept, not {self.level}")
+        if self.window is not None and self.window not in WINDOWS:
+            raise UsageError(f"--window is one of {', '.join(f'{days}d' for days in WINDOWS)} or ever")
+        if self.codes not in ("auto", "text", "codes", "both"):
+            raise UsageError(f"--count is auto, text, codes or both, not {self.codes}")
+        if self.ambiguity not in AMBIGUITIES:
+            raise UsageError(f"unknown ambiguity rule {self.ambiguity}; known are {', '.join(AMBIGUITIES)}")
+        if self.min_count < 1 or self.suppress_below < 0:
+            raise UsageError("--min-count is at least 1, --suppress-below at least 0")
+        if self.private is not None and self.min_count > 1:
+            raise UsageError("--min-count looks at exact counts, which --private may not; leave one of them out")
+
+    @property
+    def counts_groups(self) -> bool:
+        """Whether a pair's count is how many patients have it."""
+        return self.per == "patient" or self.private is not None
+
+    def as_meta(self) -> dict[str, Any]:
+        """For ``meta.json``: what the counts mean and what was left out."""
+        windowed = self.unit == "patient-window"
+        return {
+            "unit": self.unit,
+            "window": ("ever" if self.window is None else f"{self.window}d") if windowed else None,
+            "per": "patient" if self.counts_groups else self.per if windowed else self.unit,
+            "level": self.level,
+            "min_count": self.min_count,
+            "suppress_below": self.suppress_below,
+            "private": None if self.private is None else asdict(self.private),
+            "context": "kept" if self.keep_context else "left out",
+            "count": self.codes,
+            "ambiguity": self.ambiguity,
+            "variants": self.variants,
+            "format": self.format,
+        }
+
+
+def parse_window(text: str) -> int | None:
+    """``7d`` or ``ever``."""
+    if text == "ever":
+        return None
+    match = re.fullmatch(r"(\d+)d?", text)
+    if match is None or int(match[1]) not in WINDOWS:
+        raise UsageError(f"--window is one of {', '.join(f'{days}d' for days in WINDOWS)} or ever, not {text}")
+    return int(match[1])
+
+
+def parse_size(text: str) -> int:
+    """Bytes of ``4GB``, ``512M``, ``800000``."""
+    match = re.fullmatch(r"\s*([\d.]+)\s*([KMGT]?)i?B?\s*", text, re.IGNORECASE)
+    try:
+        size = int(float(match[1]) * SIZES[match[2].upper()]) if match else 0
+    except ValueError:
+        size = 0
+    if size < 1:
+        raise UsageError(f"--memory is a size like 4GB or 512MB, not {text}")
+    return size

@@ -1,0 +1,202 @@
+"""The work folder beside a graph that is being built: sorted runs of rows on disk, read back in ranges of groups.
+
+A run appears whole or not at all, and so do the edges of a finished block. What is there after a kill is work that
+need not be done again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cogstage.artefact import to_json, write_text
+from cogstage.errors import CogstageError, UsageError
+from cogstage.graph.counting import Rows
+from cogstage.graph.edges import Edges
+from cogstage.graph.units import Found
+
+ROW = np.dtype([("group", "<u8"), ("unit", "<i8"), ("term", "<i4")])
+EDGE = np.dtype([("source", "<i4"), ("target", "<i4"), ("count", "<i8"), ("groups", "<i8")])
+PLAN = "plan.json"
+
+
+@dataclass(frozen=True)
+class Run:
+    """Rows of the tasks ``first`` ... ``last`` (not included), sorted by group; ``codes`` as in :class:`Found`."""
+
+    path: Path
+    first: int
+    last: int
+    documents: int
+    codes: tuple[str, ...]
+
+    def rows(self, low: int = 0, high: int = 2**64) -> Found:
+        """The rows of the groups low ... high (not included)."""
+        stored = np.load(self.path, mmap_mode="r")
+        group = stored["group"]
+        begin = int(np.searchsorted(group, np.uint64(low))) if low else 0
+        end = int(np.searchsorted(group, np.uint64(high))) if high < 2**64 else len(group)
+        part = stored[begin:end]
+        rows = Rows(*(np.ascontiguousarray(part[name]) for name in ("group", "unit", "term")))
+        return Found(rows, self.codes)
+
+    def __len__(self) -> int:
+        return int(np.load(self.path, mmap_mode="r").shape[0])
+
+
+class WorkFolder:
+    """Runs and counted blocks of one build, under a hidden name beside the graph."""
+
+    def __init__(self, out: Path, plan: dict[str, Any], resume: bool) -> None:
+        self.path = out.parent / f".{out.name}.work"
+        self.dropped = False
+        plan = json.loads(to_json(plan))
+        if self.path.exists():
+            there = self._plan()
+            if resume and there != plan:
+                raise UsageError(
+                    f"the unfinished work in {self.path} was done with other options or inputs; build without --resume"
+                )
+            if not resume:
+                self.dropped = there is not None
+                shutil.rmtree(self.path)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            write_text(self.path / PLAN, to_json(plan))
+        except OSError as error:
+            raise UsageError(f"{out} cannot be written: {error.strerror or error}") from error
+
+    def _plan(self) -> Any:
+        try:
+            return json.loads((self.path / PLAN).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+
+    def runs(self) -> list[Run]:
+        """The finished runs, in the order of their tasks; they follow each other without a gap."""
+        found: list[Run] = []
+        for path in sorted(self.path.glob("run-*.json")):
+            about = json.loads(path.read_text(encoding="utf-8"))
+            if not path.with_suffix(".npy").exists() or about["first"] != (found[-1].last if found else 0):
+                break
+            codes = tuple(about["codes"])
+            found.append(Run(path.with_suffix(".npy"), about["first"], about["last"], about["documents"], codes))
+        return found
+
+    def add_run(self, found: Found, first: int, last: int, documents: int) -> None:
+        """Keep the rows of some tasks; the run counts from the moment its description has its name."""
+        rows = found.rows.distinct()
+        stored = np.empty(len(rows), ROW)
+        stored["group"], stored["unit"], stored["term"] = rows.group, rows.unit, rows.term
+        path = self.path / f"run-{first:09d}.npy"
+        with self._writing(path) as temporary:
+            np.save(temporary, stored)
+        about = {"first": first, "last": last, "documents": documents, "codes": list(found.codes)}
+        write_text(path.with_suffix(".json"), to_json(about))
+
+    def block(self, number: int, of: int) -> Path:
+        """Where the edges of a counted block are kept."""
+        return self.path / f"edges-{number:05d}-of-{of:05d}.npy"
+
+    def add_block(self, path: Path, edges: Iterator[Edges]) -> None:
+        """Write the sorted edges of a block as they come."""
+        raw = path.with_suffix(".part")
+        with self._full_disk(), raw.open("wb") as handle:
+            for part in edges:
+                stored = np.zeros(len(part), EDGE)
+                stored["source"], stored["target"], stored["count"] = part.source, part.target, part.count
+                if part.groups is not None:
+                    stored["groups"] = part.groups
+                handle.write(stored.tobytes())
+        os.replace(raw, path)
+
+    def remove(self) -> None:
+        """Nothing of the work is needed any more."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _writing(self, path: Path) -> _Writing:
+        return _Writing(path, self)
+
+    def _full_disk(self) -> _FullDisk:
+        return _FullDisk(self.path)
+
+
+class _FullDisk:
+    """Turns an error of the disk into one line."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, OSError):
+            raise CogstageError(
+                f"{self.path} cannot be written: {error.strerror or error}; free the disk and run again with --resume"
+            ) from error
+
+
+class _Writing(_FullDisk):
+    """A file that gets its name when it is whole."""
+
+    def __init__(self, path: Path, folder: WorkFolder) -> None:
+        super().__init__(folder.path)
+        self.file = path
+        self.temporary = path.with_name("writing.npy")
+
+    def __enter__(self) -> Path:  # type: ignore[override]
+        return self.temporary
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        super().__exit__(kind, error, trace)
+        if kind is None:
+            os.replace(self.temporary, self.file)
+
+
+def read_block(path: Path) -> np.ndarray:
+    """The edges of a counted block, without reading them yet."""
+    if path.stat().st_size == 0:
+        return np.empty(0, EDGE)
+    return np.memmap(path, EDGE, mode="r")
+
+
+def merge_blocks(paths: list[Path], n_nodes: int, most: int) -> Iterator[Edges]:
+    """The sorted edges of several blocks as one sorted stream, counts added up, about ``most`` rows at a time."""
+    blocks = [read_block(path) for path in paths]
+    sizes = np.zeros(n_nodes, np.int64)
+    for block in blocks:
+        for at in range(0, len(block), most):
+            sizes += np.bincount(block["source"][at : at + most], minlength=n_nodes)
+    before = np.concatenate([[0], np.cumsum(sizes)])
+    first = 0
+    while first < n_nodes:
+        last = int(np.searchsorted(before, before[first] + most, side="right")) - 1
+        last = max(first + 1, min(last, n_nodes))
+        parts = []
+        for block in blocks:
+            begin, end = np.searchsorted(block["source"], [first, last])
+            parts.append(np.array(block[begin:end]))
+        yield add_up(np.concatenate(parts))
+        first = last
+
+
+def add_up(stored: np.ndarray) -> Edges:
+    """Sorted edges from unsorted ones with doubles, whose counts are added."""
+    key = (stored["source"].astype(np.int64) << 32) | stored["target"]
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    starts = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]])) if len(key) else np.empty(0, np.int64)
+    if len(key) == 0:
+        empty = np.empty(0, np.int64)
+        return Edges(empty.astype(np.int32), empty.astype(np.int32), empty, empty)
+    count = np.add.reduceat(stored["count"][order], starts)
+    groups = np.add.reduceat(stored["groups"][order], starts)
+    key = key[starts]
+    return Edges((key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.int32), count, groups)

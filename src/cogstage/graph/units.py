@@ -1,0 +1,154 @@
+"""From documents to rows: which key was seen in which unit of which group, the same on every engine.
+
+Groups and units are 64-bit hashes of identifiers, so that no table of patients or documents is kept in memory and
+every worker numbers them alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+
+from cogstage.corpus.annotate import Annotator
+from cogstage.corpus.lexicon import Lexicon
+from cogstage.corpus.records import Document
+from cogstage.errors import UsageError
+from cogstage.graph.counting import Rows
+from cogstage.graph.options import BuildOptions
+from cogstage.tables import BadRows
+
+EPOCH = 719_163  # ordinal of 1970-01-01: bins are counted from there, for all patients alike
+SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
+def number_of(*parts: str) -> int:
+    """A 64-bit number for an identifier."""
+    return int.from_bytes(blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def usable(documents: Iterable[Document], options: BuildOptions, bad: BadRows) -> Iterator[Document]:
+    """The documents that have what the unit needs; the others are bad rows."""
+    windowed = options.unit == "patient-window"
+    for document in documents:
+        if windowed and document.patient_id is None:
+            bad.report(f"{document.where}, column patient_id: no value, but --unit patient-window needs one")
+        elif windowed and options.window is not None and document.date is None:
+            bad.report(f"{document.where}, column date: no value, but --window {options.window}d needs one")
+        else:
+            yield document
+
+
+@dataclass(frozen=True)
+class Found:
+    """Rows of some documents; terms from ``n_known`` on stand for ``codes``, which the lexicon does not know."""
+
+    rows: Rows
+    codes: tuple[str, ...] = ()
+
+
+class Keys:
+    """The keys of nodes by number: first those of the lexicon at the level asked for, then codes as they are met."""
+
+    def __init__(self, lexicon: Lexicon | None, level: str) -> None:
+        self.lexicon, self.level = lexicon, level
+        known: tuple[str, ...] = () if lexicon is None else lexicon.concepts if level == "concept" else lexicon.terms
+        self.n_known = len(known)
+        self.keys = list(known)
+        self.number = {key: place for place, key in enumerate(known)}
+
+    def add(self, codes: Sequence[str]) -> np.ndarray:
+        """Numbers of codes, new ones given to those that have none."""
+        numbers = np.empty(len(codes), np.int32)
+        for place, code in enumerate(codes):
+            number = self.number.setdefault(code, len(self.keys))
+            if number == len(self.keys):
+                self.keys.append(code)
+            numbers[place] = number
+        return numbers
+
+    def numbered(self, found: Found) -> Rows:
+        """Rows with their own codes replaced by the numbers these keys have."""
+        if not found.codes:
+            return found.rows
+        numbers = np.concatenate([np.arange(self.n_known, dtype=np.int32), self.add(found.codes)])
+        return Rows(found.rows.group, found.rows.unit, numbers[found.rows.term])
+
+
+class Finder:
+    """Finds keys in documents: what one worker does, here or on Spark."""
+
+    def __init__(self, lexicon: Lexicon | None, options: BuildOptions) -> None:
+        if lexicon is None and options.codes in ("text", "both"):
+            raise UsageError("counting terms in text needs --lexicon")
+        self.options = options
+        self.lexicon = lexicon
+        self.annotator = None if lexicon is None else Annotator(lexicon, context=not options.keep_context)
+        keys = Keys(lexicon, options.level)
+        self._known, self._n_known = keys.number, keys.n_known
+
+    def __reduce__(self) -> tuple[type[Finder], tuple[Lexicon | None, BuildOptions]]:
+        return Finder, (self.lexicon, self.options)
+
+    def find(self, documents: Sequence[Document]) -> Found:
+        """The distinct rows of these documents."""
+        group, unit, marks = self._places(documents)
+        index, sentence, term = self._terms(documents)
+        of_codes, code_numbers, codes = self._codes(documents)
+        index = np.concatenate([index, of_codes])
+        sentence = np.concatenate([sentence, np.full(len(of_codes), -1, np.int32)])  # codes stand in no sentence
+        term = np.concatenate([term, code_numbers])
+        units = unit[index]
+        if self.options.unit == "sentence":
+            units = marks[index] + sentence.astype(np.int64).view(np.uint64) * SPREAD
+        rows = Rows.of(group[index], units.view(np.int64), term)
+        return Found(rows.distinct(), codes)
+
+    def _places(self, documents: Sequence[Document]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of each document the group, the unit, and a number that marks its sentences."""
+        options = self.options
+        group = np.empty(len(documents), np.uint64)
+        unit = np.zeros(len(documents), np.uint64)
+        marks = np.zeros(len(documents), np.uint64)
+        for place, document in enumerate(documents):
+            own = number_of("document", document.doc_id)
+            group[place] = own if document.patient_id is None else number_of("patient", document.patient_id)
+            if options.unit == "document":
+                unit[place] = own
+            elif options.unit == "sentence":
+                marks[place] = number_of("sentences", document.doc_id, document.where)
+            elif options.window is not None and document.date is not None:
+                days = (document.date.toordinal() - EPOCH) // options.window
+                unit[place] = days % 2**64  # two's complement
+        return group, unit, marks
+
+    def _terms(self, documents: Sequence[Document]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        if self.annotator is None or self.options.codes == "codes":
+            return np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int32)
+        texts = [document.text for document in documents]
+        if self.options.level == "concept":
+            return self.annotator.concept_rows(texts)
+        return self.annotator.term_rows(texts)
+
+    def _codes(self, documents: Sequence[Document]) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+        """Document and number of every code that counts; codes the lexicon does not know are numbered behind it."""
+        rule = self.options.codes
+        index: list[int] = []
+        numbers: list[int] = []
+        new: dict[str, int] = {}
+        for place, document in enumerate(documents):
+            if (
+                not document.codes
+                or rule == "text"
+                or (rule == "auto" and self.annotator is not None and document.text)
+            ):
+                continue
+            for code in document.codes:
+                number = self._known.get(code)
+                if number is None:
+                    number = new.setdefault(code, self._n_known + len(new))
+                index.append(place)
+                numbers.append(number)
+        return np.array(index, np.int32), np.array(numbers, np.int32), tuple(new)
