@@ -10,13 +10,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
 
-from cogstage.corpus.context import ANY, Context, ContextRules, Cue, flags_of
+from cogstage.corpus.context import ANY, Context, ContextRules, Cue, default_rules, flags_of
 from cogstage.corpus.lexicon import BREAK, UNKNOWN, Lexicon, character, compile_patterns
 from cogstage.corpus.tokens import TOKEN, fold_token, normalise, sentence_breaks
 
@@ -83,18 +83,20 @@ class Annotator:
         self.lexicon = lexicon
         self.context = context
         self.leave_out = int(leave_out)
-        self.rules = (rules or ContextRules.read()) if context else None
+        self.rules = rules if context else None
         folded = {token: character(number) for number, token in enumerate(lexicon.tokens)}
         self._cues: Any = None
-        if self.rules is not None:
-            for phrase in self.rules.phrases:
-                for token in phrase:
-                    folded.setdefault(token, character(len(folded)))
+        if context and rules is None:
+            self.rules, self._cues = default_rules(), _default_cues()
+        elif self.rules is not None:
+            for token in self.rules.tokens:
+                folded.setdefault(token, character(len(folded)))
             self._cues = compile_patterns(["".join(folded[t] for t in phrase) for phrase in self.rules.phrases])
         self._characters = WordCharacters(folded)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Annotator, (self.lexicon, self.context, self.leave_out, self.rules)
+        rules = None if self.rules is default_rules() else self.rules
+        return Annotator, (self.lexicon, self.context, self.leave_out, rules)
 
     @cached_property
     def _pattern_terms(self) -> list[int]:
@@ -206,6 +208,14 @@ class Annotator:
         first = np.repeat(lexicon.concept_starts[terms], many)
         within = np.arange(len(first)) - np.repeat(np.cumsum(many) - many, many)
         return np.repeat(text_index, many), np.repeat(sentence, many), lexicon.term_concepts[first + within]
+
+
+@cache
+def _default_cues() -> Any:
+    """The matcher of the rules that come with cogstage, whose words have the same characters in every lexicon."""
+    rules = default_rules()
+    characters = {token: character(number) for number, token in enumerate(rules.tokens)}
+    return compile_patterns(["".join(characters[token] for token in phrase) for phrase in rules.phrases])
 
 
 def _token_spans(text: str) -> list[tuple[int, int]]:

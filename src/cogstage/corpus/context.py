@@ -11,6 +11,7 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
 
@@ -60,6 +61,11 @@ class ContextRules:
     phrases: tuple[tuple[str, ...], ...]
     effects: tuple[tuple[Effect, ...], ...]
 
+    @cached_property
+    def tokens(self) -> tuple[str, ...]:
+        """The different tokens of the cues, sorted."""
+        return tuple(sorted({token for phrase in self.phrases for token in phrase}))
+
     @classmethod
     def read(cls, path: Path | str | None = None) -> ContextRules:
         """Rules from a table ``cue, category, direction, reach``; the ones that come with cogstage if none is named.
@@ -99,6 +105,12 @@ class ContextRules:
                 if effect is not None:
                     kept.append(effect)
         return cls(tuple(found), tuple(tuple(effects) for effects in found.values()))
+
+
+@cache
+def default_rules() -> ContextRules:
+    """The rules that come with cogstage."""
+    return ContextRules.read()
 
 
 def _effect(cells: Sequence[str], where: str) -> Effect | None:

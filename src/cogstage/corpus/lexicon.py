@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from cogstage.corpus.context import default_rules
 from cogstage.corpus.tokens import fold, folded_tokens
 from cogstage.corpus.variants import variants_of
 from cogstage.errors import CogstageError, UsageError
@@ -55,7 +56,7 @@ class Lexicon:
     concept_types: tuple[str, ...]
     concept_starts: np.ndarray  # int64 (T + 1,): the concepts of term t are term_concepts[starts[t] : starts[t + 1]]
     term_concepts: np.ndarray  # int32
-    tokens: tuple[str, ...]  # folded tokens of the patterns; token i has the private character character(i)
+    tokens: tuple[str, ...]  # folded; token i has the private character character(i)
     pattern_terms: np.ndarray  # int32 (P,): the term that each pattern of the automaton stands for
     automaton: Any = field(repr=False, compare=False)  # daachorse, leftmost-longest over private characters
 
@@ -209,9 +210,12 @@ def _encode(keys: Sequence[tuple[str, ...]], where: str) -> tuple[tuple[str, ...
     for key in keys:
         for token in key:
             uses[token] = uses.get(token, 0) + 1
-    if len(uses) > MOST_TOKENS - 10_000:  # leaves room for the words of the context rules
+    if len(uses) > MOST_TOKENS - 10_000:  # leaves room for the words of context rules
         raise CogstageError(f"{where}: {len(uses):,} different words, at most {MOST_TOKENS - 10_000:,} can be held")
-    tokens = tuple(sorted(uses, key=lambda token: (-uses[token], token)))
+    # the words of the context rules stand first in every lexicon, so that their matcher is compiled once for all
+    cue_tokens = default_rules().tokens
+    others = uses.keys() - set(cue_tokens)
+    tokens = (*cue_tokens, *sorted(others, key=lambda token: (-uses[token], token)))
     characters = {token: character(number) for number, token in enumerate(tokens)}
     return tokens, ["".join([characters[token] for token in key]) for key in keys]
 

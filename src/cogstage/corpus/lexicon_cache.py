@@ -101,7 +101,7 @@ def load(where: Path, bad: BadRows) -> Lexicon | None:
 def _code_hash() -> str:
     """Changes when the code that makes lexicons does, so that an old cache is not taken for a new one."""
     here = Path(__file__).parent
-    names = ("tokens.py", "variants.py", "lexicon.py", "lexicon_cache.py")
+    names = ("tokens.py", "variants.py", "lexicon.py", "lexicon_cache.py", "context_rules.tsv")
     return hashlib.sha256(b"".join((here / name).read_bytes() for name in names)).hexdigest()
 
 

@@ -72,7 +72,7 @@ def sentence_breaks(text: str) -> Iterator[tuple[int, bool]]:
         start, end = found.span()
         if text[start] != "\n":
             # a capital behind a word longer than any abbreviation needs no second look
-            if end == start + 2 and text[end].isupper() and text[start - 7 : start].isalpha():
+            if start >= 7 and end == start + 2 and text[end].isupper() and text[start - 7 : start].isalpha():
                 yield end, False
             elif _ends_sentence(text, start, end):
                 yield end, text.count("\n", start, end) > 1

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 
 MOST_GAPS = 3  # a term with more gaps between words gets the all-hyphens and the all-spaces form only
-SHORTEST = 4  # shorter words (AIDS, gas, MS) are left as they are
+SHORTEST = 4  # shorter words (gas, MS) are left as they are, and no singular is that short (AIDS)
 
 
 def variants_of(tokens: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -46,8 +46,10 @@ def _numbers(word: str) -> Iterator[str]:
         yield word[:-3] + "y"
     elif word.endswith(("ches", "shes", "xes", "sses")):
         yield word[:-2]
-    elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
         yield word[:-1]
+    elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        if len(word) > SHORTEST:
+            yield word[:-1]
     elif word.endswith(("s", "x", "ch", "sh")):
         yield word + "es"
     elif word.endswith("y") and word[-2] not in "aeiou":
