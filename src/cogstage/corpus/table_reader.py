@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from cogstage.corpus.readers import Reader
 from cogstage.corpus.records import Document, parse_date
 from cogstage.errors import CogstageError
-from cogstage.tables import BadRows, Row, column_names, read_rows
+from cogstage.tables import BadRows, Row, column_names, read_rows, table_kind
 
 _LIST_MARKS = re.compile(r"\s*[;|,]\s*")
 
@@ -33,6 +33,8 @@ class TableReader(Reader):
             return self._documents(path, with_codes="codes" in columns)
         if "code" in columns:
             return self._records(path)
+        if not columns and table_kind(path) == "json":  # no line could be read: say why
+            return self._documents(path, with_codes=False)
         there = ", ".join(sorted(columns)) or "none"
         raise CogstageError(
             f"{path}:1: no column text (documents: doc_id, text) and no column code "
