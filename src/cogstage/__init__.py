@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cogstage.artefact import software_version
     from cogstage.errors import CogstageError, LeakageError, UsageError
+    from cogstage.evaluation.compare import compare
     from cogstage.graph.cooccurrence import Graph
+    from cogstage.graph.importers import import_edges
     from cogstage.knowledge.build import build_dataset
     from cogstage.knowledge.dataset import Dataset
     from cogstage.knowledge.facts import Facts
+    from cogstage.knowledge.table import facts_from_table
     from cogstage.rationale.cogstage import CogStage
     from cogstage.rationale.record import Prediction, Rationale
 
@@ -29,6 +32,9 @@ _HOMES = {
     "Rationale": "cogstage.rationale.record",
     "UsageError": "cogstage.errors",
     "build_dataset": "cogstage.knowledge.build",
+    "compare": "cogstage.evaluation.compare",
+    "facts_from_table": "cogstage.knowledge.table",
+    "import_edges": "cogstage.graph.importers",
     "software_version": "cogstage.artefact",
 }
 
@@ -43,6 +49,9 @@ __all__ = [
     "Rationale",
     "UsageError",
     "build_dataset",
+    "compare",
+    "facts_from_table",
+    "import_edges",
     "software_version",
 ]
 

@@ -44,8 +44,9 @@ def test_the_draws_do_not_depend_on_the_chunk(monkeypatch: pytest.MonkeyPatch) -
 def test_clusters_widen_the_interval() -> None:
     rng = np.random.default_rng(5)
     head = np.repeat(np.arange(20), 20)
-    probability = np.repeat(rng.random(20), 20)  # right or wrong by head
     label = np.tile([0, 1], 200)
+    right = np.repeat(rng.random(20), 20)  # a method is right or wrong by head
+    probability = np.where(label == 1, right, 1 - right)
     clustered = significance.interval(significance.replicate_metrics(head, label, probability)["brier"])
     alone = significance.interval(significance.replicate_metrics(np.arange(400), label, probability)["brier"])
     assert clustered[1] - clustered[0] > 1.5 * (alone[1] - alone[0])

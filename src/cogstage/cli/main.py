@@ -8,7 +8,7 @@ import traceback
 import typer
 from typer.exceptions import TyperException
 
-from cogstage.cli import dataset, demo, explain, facts, graph, study, train
+from cogstage.cli import compare, dataset, demo, evaluate, explain, facts, graph, serve, study, train
 from cogstage.errors import CogstageError
 
 app = typer.Typer(
@@ -25,7 +25,10 @@ app.add_typer(facts.app, name="facts")
 app.add_typer(dataset.app, name="dataset")
 app.add_typer(study.app, name="study")
 app.command("train")(train.train)
+app.command("evaluate")(evaluate.evaluate)
+app.command("compare")(compare.compare)
 explain.register(app)
+app.command("serve")(serve.serve)
 
 
 def show_version(wanted: bool) -> None:

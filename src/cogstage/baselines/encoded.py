@@ -1,0 +1,42 @@
+"""An encoder and a scorer together: one of the twelve baselines of the paper."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cogstage.baselines.contract import Encoder, Scorer
+from cogstage.baselines.vectors import VectorStore
+from cogstage.graph.cooccurrence import Graph
+from cogstage.knowledge.dataset import FittingView
+from cogstage.progress import SILENT, Progress
+
+
+class EncodedMethod:
+    """``encoder+scorer``: vectors from the graph, then a binary classifier for one relation."""
+
+    joint = False
+
+    def __init__(self, encoder: Encoder, scorer: Scorer, store: VectorStore | None = None) -> None:
+        self.encoder, self.scorer, self.store = encoder, scorer, store
+
+    @property
+    def name(self) -> str:
+        """``svd+distmult`` and so on."""
+        return f"{self.encoder.name}+{self.scorer.name}"
+
+    def fit(
+        self, graph: Graph, view: FittingView, relation: str, seed: int = 0, progress: Progress = SILENT
+    ) -> EncodedMethod:
+        """Encode the terms (or take the stored vectors), then fit the scorer on the relation's pairs."""
+        source = self.store.get if self.store is not None else _encode
+        vectors = source(self.encoder, graph, view, seed, progress)
+        self.scorer.fit(vectors, view.pairs(relation, "train"), view.pairs(relation, "dev"), seed, progress)
+        return self
+
+    def scores(self, head: np.ndarray, tail: np.ndarray, relation: str | None = None) -> np.ndarray:
+        """Probabilities (M,)."""
+        return self.scorer.scores(head, tail)
+
+
+def _encode(encoder: Encoder, graph: Graph, view: FittingView, seed: int, progress: Progress) -> np.ndarray:
+    return encoder.encode(graph, view, seed, progress)

@@ -1,0 +1,97 @@
+"""The floor that every result is read against: always positive, the relation's degrees, the pair's own PPMI."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cogstage.graph.cooccurrence import Graph
+from cogstage.knowledge.dataset import FittingView
+from cogstage.progress import SILENT, Progress
+
+
+class AlwaysPositive:
+    """Says yes to every pair: F1 is 2/3 at one negative a positive."""
+
+    name = "always-positive"
+    joint = False
+
+    def fit(
+        self, graph: Graph, view: FittingView, relation: str, seed: int = 0, progress: Progress = SILENT
+    ) -> AlwaysPositive:
+        """Nothing to learn."""
+        return self
+
+    def scores(self, head: np.ndarray, tail: np.ndarray, relation: str | None = None) -> np.ndarray:
+        """Ones."""
+        return np.ones(len(head))
+
+
+class _Logistic:
+    """Logistic regression on a few features of a pair."""
+
+    def __init__(self) -> None:
+        from sklearn.linear_model import LogisticRegression
+
+        self._regression = LogisticRegression(max_iter=1000)
+        self._constant: float | None = None
+
+    def fit(self, features: np.ndarray, label: np.ndarray) -> None:
+        if label.min() == label.max():
+            self._constant = float(label[0])
+        else:
+            self._regression.fit(features, label)
+
+    def scores(self, features: np.ndarray) -> np.ndarray:
+        if self._constant is not None:
+            return np.full(len(features), self._constant)
+        result: np.ndarray = self._regression.predict_proba(features)[:, 1]
+        return result
+
+
+class Degree:
+    """How often the head and the tail stand in training facts of the relation: popularity and nothing else."""
+
+    name = "degree"
+    joint = False
+
+    def fit(self, graph: Graph, view: FittingView, relation: str, seed: int = 0, progress: Progress = SILENT) -> Degree:
+        """Logistic regression on log(1 + d_r(h)) and log(1 + d_r(t)); a training fact does not count for itself."""
+        facts = view.train_facts()
+        chosen = facts.relation == view.relations.index(relation)
+        self._heads = np.bincount(facts.head[chosen], minlength=graph.n_nodes)
+        self._tails = np.bincount(facts.tail[chosen], minlength=graph.n_nodes)
+        train = view.pairs(relation, "train")
+        self._model = _Logistic()
+        self._model.fit(self._features(train.head, train.tail, own=train.label.astype(np.int64)), train.label)
+        return self
+
+    def scores(self, head: np.ndarray, tail: np.ndarray, relation: str | None = None) -> np.ndarray:
+        """Probabilities (M,)."""
+        return self._model.scores(self._features(head, tail, own=np.zeros(len(head), np.int64)))
+
+    def _features(self, head: np.ndarray, tail: np.ndarray, own: np.ndarray) -> np.ndarray:
+        counts = np.stack([self._heads[head] - own, self._tails[tail] - own], axis=1)
+        result: np.ndarray = np.log1p(np.maximum(counts, 0))
+        return result
+
+
+class Ppmi:
+    """The pair's own PPMI: do the two co-occur more than chance?"""
+
+    name = "ppmi"
+    joint = False
+
+    def fit(self, graph: Graph, view: FittingView, relation: str, seed: int = 0, progress: Progress = SILENT) -> Ppmi:
+        """Logistic regression on PPMI(h, t)."""
+        self._ppmi = graph.ppmi()
+        train = view.pairs(relation, "train")
+        self._model = _Logistic()
+        self._model.fit(self._features(train.head, train.tail), train.label)
+        return self
+
+    def scores(self, head: np.ndarray, tail: np.ndarray, relation: str | None = None) -> np.ndarray:
+        """Probabilities (M,)."""
+        return self._model.scores(self._features(head, tail))
+
+    def _features(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
+        return np.asarray(self._ppmi[head, tail], np.float64).reshape(-1, 1) if len(head) else np.empty((0, 1))

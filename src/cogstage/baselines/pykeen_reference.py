@@ -1,0 +1,254 @@
+"""Strong modern references from PyKEEN (the optional extra ``baselines``): ComplEx, RotatE, TuckER.
+
+Each learns a knowledge graph embedding of all training facts; with an encoder, its vectors are the fixed features of
+the entities, read through a learned linear map. Scores become probabilities by Platt scaling on the dev pairs.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from cogstage.baselines.contract import ALL, Encoder
+from cogstage.baselines.scorers.classifier import SCORE_BATCH, standardised
+from cogstage.baselines.vectors import VectorStore
+from cogstage.errors import CogstageError, UsageError
+from cogstage.graph.cooccurrence import Graph
+from cogstage.knowledge.dataset import FittingView, Pairs
+from cogstage.progress import SILENT, Progress
+
+
+@dataclass(frozen=True)
+class ReferenceOptions:
+    """How a PyKEEN model is trained."""
+
+    dimension: int = 64
+    """Dimension of the entities; ComplEx and RotatE have as many complex numbers."""
+    epochs: int = 200
+    """Most passes over the training facts."""
+    every: int = 5
+    """Passes between two looks at the dev pairs."""
+    patience: int = 5
+    """Looks without a better dev AUROC before it stops."""
+    batch: int = 512
+    """Facts in a step."""
+    rate: float = 3e-3
+    """Adam's step size."""
+    weight_decay: float = 1e-2
+    """Decoupled weight decay (AdamW)."""
+    negatives: int = 32
+    """Corrupted facts for each fact (RotatE; the others are trained against all entities)."""
+
+
+class ComplexMap(nn.Module):
+    """A linear map into complex numbers."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(inputs, 2 * outputs)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(..., inputs) real -> (..., outputs) complex."""
+        y = self.linear(x)
+        return torch.view_as_complex(y.reshape(*y.shape[:-1], -1, 2).contiguous())
+
+
+class PykeenReference:
+    """One embedding of all relations; ``joint``, so that one fit serves every relation."""
+
+    joint = True
+
+    def __init__(
+        self,
+        model: str,
+        options: ReferenceOptions | None = None,
+        encoder: Encoder | None = None,
+        store: VectorStore | None = None,
+    ) -> None:
+        self.model, self.options, self.encoder, self.store = model, options or ReferenceOptions(), encoder, store
+
+    @property
+    def name(self) -> str:
+        """``complex``, or ``svd+complex`` with fixed features."""
+        return f"{self.encoder.name}+{self.model}" if self.encoder is not None else self.model
+
+    def fit(
+        self, graph: Graph, view: FittingView, relation: str = ALL, seed: int = 0, progress: Progress = SILENT
+    ) -> PykeenReference:
+        """Train on the training facts of all relations; stop by the mean dev AUROC of ``relation`` (or of all)."""
+        pykeen = _import_pykeen()
+        self._relations = view.relations
+        asked = view.relations if relation == ALL else (relation,)
+        features = None
+        if self.encoder is not None:
+            get = self.store.get if self.store is not None else None
+            raw = (get or (lambda e, *rest: e.encode(*rest)))(self.encoder, graph, view, seed, progress)
+            features = torch.from_numpy(standardised(raw))
+        facts = view.train_facts()
+        triples = torch.from_numpy(np.stack([facts.head, facts.relation, facts.tail], axis=1).astype(np.int64))
+        dev = {name: view.pairs(name, "dev") for name in asked}
+        dev = {name: pairs if _both_classes(pairs) else view.pairs(name, "train") for name, pairs in dev.items()}
+        with _quiet(), _seeded(seed):
+            factory = pykeen["factory"](triples, num_entities=graph.n_nodes, num_relations=len(view.relations))
+            self._model = self._build(pykeen, factory, features)
+            progress.start(self.name, self.options.epochs)
+            self._train(pykeen, factory, dev, progress)
+            progress.done()
+        self._scale = {name: _platt(self._raw(p.head, p.tail, name), p.label) for name, p in dev.items()}
+        return self
+
+    def scores(self, head: np.ndarray, tail: np.ndarray, relation: str | None = None) -> np.ndarray:
+        """Probabilities (M,) of a relation that it was fitted on."""
+        if relation is None and len(self._scale) == 1:
+            relation = next(iter(self._scale))
+        if relation not in self._scale:
+            raise UsageError(f"{self.name} was fitted on {', '.join(self._scale)}; say which relation to score")
+        slope, intercept = self._scale[relation]
+        logit = np.clip(slope * self._raw(head, tail, relation) + intercept, -50, 50)
+        result: np.ndarray = 1.0 / (1.0 + np.exp(-logit))
+        return result
+
+    def _build(self, pykeen: dict[str, Any], factory: Any, features: torch.Tensor | None) -> Any:
+        size, complex_numbers = self.options.dimension, self.model != "tucker"
+        kind: dict[str, Any] = {"dtype": torch.cfloat} if complex_numbers else {}
+        relation: dict[str, Any] = {"shape": size, **kind}
+        if self.model == "rotate":
+            relation |= {"initializer": "init_phases", "constrainer": "complex_normalize"}
+        entity: dict[str, Any] = {"entity_representations_kwargs": {"shape": size, **kind}}
+        if features is not None:
+            base = pykeen["embedding"](
+                max_id=len(features),
+                shape=features.shape[1],
+                initializer=pykeen["pretrained"](features),
+                trainable=False,
+            )
+            change: nn.Module = (ComplexMap if complex_numbers else nn.Linear)(features.shape[1], size)
+            entity = {"entity_representations": pykeen["transformed"](change, shape=(size,), base=base)}
+        return pykeen["model"](
+            triples_factory=factory,
+            interaction=self.model,
+            interaction_kwargs={"embedding_dim": size} if self.model == "tucker" else None,
+            relation_representations_kwargs=relation,
+            loss="nssa" if self.model == "rotate" else "crossentropy",
+            random_seed=int(torch.initial_seed()),
+            **entity,
+        )
+
+    def _train(self, pykeen: dict[str, Any], factory: Any, dev: dict[str, Pairs], progress: Progress) -> None:
+        options = self.options
+        trained = [p for p in self._model.parameters() if p.requires_grad]
+        optimizer = torch.optim.AdamW(trained, lr=options.rate, weight_decay=options.weight_decay)
+        if self.model == "rotate":
+            loop = pykeen["slcwa"](
+                model=self._model,
+                triples_factory=factory,
+                optimizer=optimizer,
+                negative_sampler_kwargs={"num_negs_per_pos": options.negatives},
+            )
+        else:
+            loop = pykeen["lcwa"](model=self._model, triples_factory=factory, optimizer=optimizer)
+        best, waited, state = -1.0, 0, copy.deepcopy(self._model.state_dict())
+        for done in range(options.every, options.epochs + 1, options.every):
+            loop.train(
+                factory,
+                num_epochs=done,
+                batch_size=min(options.batch, factory.num_triples),
+                use_tqdm=False,
+                continue_training=done > options.every,
+                pin_memory=False,
+            )
+            auroc = float(np.mean([_auroc(p.label, self._raw(p.head, p.tail, name)) for name, p in dev.items()]))
+            progress.advance(options.every, f"dev AUROC {auroc:.3f}")
+            if auroc > best + 1e-4:
+                best, waited, state = auroc, 0, copy.deepcopy(self._model.state_dict())
+            else:
+                waited += 1
+                if waited >= options.patience:
+                    break
+        self._model.load_state_dict(state)
+
+    def _raw(self, head: np.ndarray, tail: np.ndarray, relation: str) -> np.ndarray:
+        """The model's own scores (M,)."""
+        number = self._relations.index(relation)
+        triples = np.stack([head, np.full(len(head), number), tail], axis=1).astype(np.int64)
+        self._model.eval()
+        with torch.inference_mode():
+            parts = [
+                self._model.score_hrt(part).ravel() for part in torch.split(torch.from_numpy(triples), SCORE_BATCH)
+            ]
+        return torch.cat(parts).double().numpy() if parts else np.empty(0)
+
+
+def _import_pykeen() -> dict[str, Any]:
+    try:
+        with _quiet():
+            from pykeen.models import ERModel
+            from pykeen.nn.init import PretrainedInitializer
+            from pykeen.nn.representation import Embedding, TransformedRepresentation
+            from pykeen.training import LCWATrainingLoop, SLCWATrainingLoop
+            from pykeen.triples import CoreTriplesFactory
+    except ImportError:
+        raise CogstageError("ComplEx, RotatE and TuckER need PyKEEN: pip install 'cogstage[baselines]'") from None
+    return {
+        "model": ERModel,
+        "pretrained": PretrainedInitializer,
+        "embedding": Embedding,
+        "transformed": TransformedRepresentation,
+        "lcwa": LCWATrainingLoop,
+        "slcwa": SLCWATrainingLoop,
+        "factory": CoreTriplesFactory,
+    }
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """PyKEEN's chatter stays out of the user's terminal."""
+    logger = logging.getLogger("pykeen")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Torch's and numpy's global generators at ``seed``, and back afterwards: PyKEEN draws from them."""
+    with torch.random.fork_rng(devices=[]):
+        state = np.random.get_state()  # noqa: NPY002
+        torch.manual_seed(seed)
+        np.random.seed(seed)  # noqa: NPY002
+        try:
+            yield
+        finally:
+            np.random.set_state(state)  # noqa: NPY002
+
+
+def _both_classes(pairs: Pairs) -> bool:
+    return len(pairs) > 0 and pairs.label.min() != pairs.label.max()
+
+
+def _auroc(label: np.ndarray, score: np.ndarray) -> float:
+    from sklearn.metrics import roc_auc_score
+
+    return float(roc_auc_score(label, score)) if label.min() != label.max() else 0.5
+
+
+def _platt(score: np.ndarray, label: np.ndarray) -> tuple[float, float]:
+    """Slope and intercept of the logistic regression of the label on the score."""
+    from sklearn.linear_model import LogisticRegression
+
+    if label.min() == label.max():
+        return 1.0, 0.0
+    spread = float(score.std()) or 1.0
+    fitted = LogisticRegression(C=1e4, max_iter=1000).fit(score[:, None] / spread, label)
+    return float(fitted.coef_[0, 0]) / spread, float(fitted.intercept_[0])

@@ -1,0 +1,1 @@
+"""Scorers: binary classifiers on the vectors of a head and a tail."""

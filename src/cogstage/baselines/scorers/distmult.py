@@ -1,0 +1,34 @@
+"""DistMult (Yang et al., 2015): Σ_d h_d·r_d·t_d + b."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from cogstage.baselines.scorers.classifier import PairClassifier
+
+
+class DistMultLogit(nn.Module):
+    """Logistic regression on the products of the two vectors."""
+
+    def __init__(self, dimension: int) -> None:
+        super().__init__()
+        self.relation = nn.Parameter(torch.zeros(dimension))
+        self.bias = nn.Parameter(torch.zeros(()))
+
+    def forward(self, head: torch.Tensor, tail: torch.Tensor) -> torch.Tensor:
+        """(M, d), (M, d) -> (M,)."""
+        return (head * tail) @ self.relation + self.bias
+
+
+@dataclass
+class DistMultScorer(PairClassifier):
+    """One weight for each dimension."""
+
+    name = "distmult"
+
+    def module(self, dimension: int) -> nn.Module:
+        """A fresh module."""
+        return DistMultLogit(dimension)

@@ -1,0 +1,57 @@
+"""Vectors kept on disk, so that one encoding serves every scorer and relation."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from cogstage.artefact import to_json, write_text
+from cogstage.baselines.contract import Encoder
+from cogstage.graph.cooccurrence import Graph
+from cogstage.knowledge.dataset import FittingView
+from cogstage.progress import SILENT, Progress
+
+
+class VectorStore:
+    """A folder of ``<encoder>-<seed>-<key>.npy``; the key changes with options, graph and (REPEL) training facts."""
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+
+    def path(self, encoder: Encoder, graph: Graph, view: FittingView, seed: int) -> Path:
+        """Where these vectors are kept."""
+        digest = hashlib.sha256(f"{encoder!r} {graph.hash}".encode())
+        if encoder.needs_facts:
+            facts = view.train_facts()
+            for array in (facts.head, facts.relation, facts.tail):
+                digest.update(np.ascontiguousarray(array).tobytes())
+        return self.folder / f"{encoder.name}-{seed}-{digest.hexdigest()[:12]}.npy"
+
+    def get(
+        self, encoder: Encoder, graph: Graph, view: FittingView, seed: int, progress: Progress = SILENT
+    ) -> np.ndarray:
+        """The vectors, encoded now if they are not there yet."""
+        path = self.path(encoder, graph, view, seed)
+        if path.exists():
+            result: np.ndarray = np.load(path, allow_pickle=False)
+            return result
+        begun = time.perf_counter()
+        vectors = encoder.encode(graph, view, seed, progress)
+        seconds = time.perf_counter() - begun
+        self.folder.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=self.folder, prefix=".vectors.")
+        with os.fdopen(descriptor, "wb") as handle:
+            np.save(handle, vectors)
+        write_text(path.with_suffix(".json"), to_json({"encoder": repr(encoder), "seed": seed, "seconds": seconds}))
+        os.replace(temporary, path)
+        return vectors
+
+    def seconds(self, path: Path) -> float:
+        """How long the encoding took when it was made."""
+        return float(json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["seconds"])

@@ -1,0 +1,204 @@
+"""All methods × relations × seeds on frozen data: cell by cell, on all cores, resumed where it stopped.
+
+The folder gathers cells over several calls (other methods, more seeds, a second data set); tables and plots are made
+of all that is there. A finished cell is never computed again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cogstage.artefact import is_artefact, new_folder, read_meta, to_json, write_text
+from cogstage.baselines.contract import ALL
+from cogstage.errors import CogstageError, UsageError
+from cogstage.evaluation.cell import VECTORS, Place, new_file
+from cogstage.evaluation.inputs import dataset_hash, save_dataset
+from cogstage.evaluation.methods import encoder_of, expand, find, is_baseline
+from cogstage.evaluation.results import Comparison
+from cogstage.graph.cooccurrence import Graph
+from cogstage.knowledge.dataset import Dataset
+from cogstage.progress import SILENT, Progress
+
+KIND = "comparison"
+RANKING_HEADS = 200
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+
+
+@dataclass(frozen=True)
+class Task:
+    """One process to run: vectors to encode, or a cell (a joint method: one for all relations)."""
+
+    dataset: str
+    method: str  # an encoder where scope is VECTORS
+    scope: str
+    seed: int
+    needs: Task | None = None
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.scope} seed {self.seed} on {self.dataset}"
+
+
+def compare(
+    graph: Graph,
+    data: Dataset | Mapping[str, Dataset],
+    methods: Sequence[str] | None = None,
+    seeds: int | Sequence[int] = 5,
+    out: Path | str = "comparison",
+    relations: Sequence[str] | None = None,
+    jobs: int = 2,
+    ranking_heads: int = RANKING_HEADS,
+    plots: bool = True,
+    progress: Progress = SILENT,
+) -> Comparison:
+    """Run what is missing in ``out``, then write the results, tables and plots of all that is there.
+
+    ``data`` may be several data sets by name (uniform and degree negatives, say): their tables stand side by side.
+    ``seeds`` is a number (0, 1, ...) or the seeds themselves. ``ranking_heads`` heads at most are ranked (0: none).
+    A cell that fails is reported at the end and tried again in the next call.
+    """
+    named = {dataset_name(data): data} if isinstance(data, Dataset) else dict(data)
+    chosen_seeds = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+    if not chosen_seeds or jobs < 1:
+        raise UsageError("a comparison needs at least one seed and one job")
+    names = expand(methods)
+    place = _prepare(Path(out), graph, named)
+    tasks = [
+        task
+        for name, dataset in named.items()
+        for task in _tasks(place, name, _relations(dataset, relations), names, chosen_seeds)
+    ]
+    failed = _run(place, tasks, jobs, ranking_heads, progress)
+    result = Comparison.gather(place.folder)
+    result.write(plots=plots)
+    if failed:
+        first = next(iter(failed.items()))
+        raise CogstageError(
+            f"{len(failed)} of {len(tasks)} parts failed, first {first[0]}: {first[1]}; "
+            "the rest is finished, run again to try those once more"
+        )
+    return result
+
+
+def dataset_name(data: Dataset) -> str:
+    """The data set's kind of negatives, which is what tells two data sets of one graph apart."""
+    options = data.manifest.get("options", {})
+    return str(options.get("negatives", "dataset")) if isinstance(options, Mapping) else "dataset"
+
+
+def _relations(data: Dataset, asked: Sequence[str] | None) -> list[str]:
+    for relation in asked or ():
+        if relation not in data.relations:
+            raise UsageError(f"the data set has no relation {relation}; it has {', '.join(data.relations)}")
+    kept = [relation for relation in data.relations if not asked or relation in asked]
+    return [relation for relation in kept if len(data.pairs(relation, "test"))]
+
+
+def _prepare(folder: Path, graph: Graph, named: Mapping[str, Dataset]) -> Place:
+    """The folder with the frozen inputs; one that was begun with other inputs is refused."""
+    identity = {"graph": graph.hash}
+    for data in named.values():
+        data.check_fits(graph.vocabulary)
+    if not is_artefact(folder, KIND):
+        with new_folder(folder, KIND, identity) as fresh:
+            graph.save(Place(fresh).graph)
+    if read_meta(folder, KIND)["made_with"]["graph"] != graph.hash:
+        raise UsageError(f"{folder} was begun with another graph; choose another --out")
+    place = Place(folder)
+    for name, data in named.items():
+        path, about = place.dataset(name), place.dataset(name).with_suffix(".json")
+        here = {"hash": dataset_hash(data)}
+        if not about.exists():
+            with new_file(path) as temporary:
+                save_dataset(data, temporary)
+            write_text(about, to_json(here))
+        elif json.loads(about.read_text(encoding="utf-8")) != here:
+            raise UsageError(f"{folder} was begun with another data set named {name}; choose another --out")
+    return place
+
+
+def _tasks(
+    place: Place, dataset: str, relations: Sequence[str], methods: Sequence[str], seeds: Sequence[int]
+) -> list[Task]:
+    """What is still missing, seed by seed, vectors before the cells that read them."""
+    tasks: list[Task] = []
+    for seed in seeds:
+        encodings: dict[str, Task] = {}
+        for method in methods:
+            missing = [r for r in relations if not place.cell(dataset, method, r, seed).exists()]
+            if not missing:
+                continue
+            encoder = encoder_of(method)
+            if encoder and encoder not in encodings:
+                encodings[encoder] = Task(dataset, encoder, VECTORS, seed)
+                tasks.append(encodings[encoder])
+            needs = encodings.get(encoder) if encoder else None
+            if find(method).joint:
+                scopes = [ALL]
+            else:  # a baseline's relations share a process: starting one takes longer than fitting some of them
+                scopes = [",".join(missing)] if is_baseline(method) else missing
+            tasks += [Task(dataset, method, scope, seed, needs) for scope in scopes]
+    return tasks
+
+
+def _run(place: Place, tasks: Sequence[Task], jobs: int, ranking_heads: int, progress: Progress) -> dict[Task, str]:
+    """Run the tasks, ``jobs`` processes at a time; gives those that failed with one line each."""
+    waiting, running = list(tasks), {}  # type: list[Task], dict[Task, tuple[subprocess.Popen[bytes], Path]]
+    done: set[Task] = set()
+    failed: dict[Task, str] = {}
+    progress.start("compare", len(tasks))
+    with tempfile.TemporaryDirectory() as logs:
+        try:
+            while waiting or running:
+                for task in [t for t in waiting if t.needs in failed]:
+                    waiting.remove(task)
+                    failed[task] = f"{task.needs} failed"
+                    progress.advance(1, f"{task}: failed")
+                ready = (t for t in waiting if t.needs is None or t.needs in done)
+                while len(running) < jobs and (begun := next(ready, None)) is not None:
+                    log = Path(logs) / f"{len(done) + len(failed)}-{len(running)}-{time.monotonic_ns()}"
+                    running[begun] = (_start(place, begun, ranking_heads, log), log)
+                waiting = [t for t in waiting if t not in running]
+                for task, (process, log) in list(running.items()):
+                    if process.poll() is None:
+                        continue
+                    del running[task]
+                    if process.returncode == 0:
+                        done.add(task)
+                    else:
+                        failed[task] = _reason(log, process.returncode)
+                    progress.advance(1, f"{task}: {'done' if task in done else failed[task]}")
+                time.sleep(0.05)
+        finally:
+            for process, _ in running.values():
+                process.kill()
+                process.wait()
+    progress.done(f"{len(done)} done, {len(failed)} failed" if failed else f"{len(done)} done")
+    return failed
+
+
+def _start(place: Place, task: Task, ranking_heads: int, log: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "cogstage.evaluation.cell", str(place.folder.resolve()), task.dataset]
+    command += [task.method, task.scope, str(task.seed), str(ranking_heads)]
+    with log.open("wb") as handle:
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=handle, stderr=subprocess.STDOUT, env={**os.environ, **ONE_THREAD}
+        )
+
+
+def _reason(log: Path, code: int) -> str:
+    """The last thing a process said: its own error line, or the end of its traceback."""
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    if not lines:
+        return f"stopped by signal {-code}" if code < 0 else f"exit code {code}"
+    try:
+        return str(json.loads(lines[-1])["error"])
+    except (ValueError, KeyError, TypeError):
+        return lines[-1]

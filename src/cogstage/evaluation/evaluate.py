@@ -1,0 +1,100 @@
+"""One trained model on one data set: classification, calibration and ranking of each relation, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cogstage.errors import UsageError
+from cogstage.evaluation.cell import measure
+from cogstage.evaluation.metrics import CALIBRATION
+from cogstage.knowledge.dataset import SPLITS, Dataset
+from cogstage.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from cogstage.rationale.cogstage import CogStage
+
+
+def evaluate(
+    model: CogStage,
+    data: Dataset,
+    split: str = "test",
+    relations: Sequence[str] | None = None,
+    ranking_heads: int = 200,
+    progress: Progress = SILENT,
+) -> dict[str, Any]:
+    """Figures by relation: each metric with its value and 95 % interval, and the calibrated Brier score and ECE.
+
+    F1 and the other classification figures are those of the raw probabilities. Relations that the model was not
+    trained for, or that have no pairs in the split, are left out; asking for one by name is an error.
+    """
+    if split not in SPLITS:
+        raise UsageError(f"no split {split}; there are {', '.join(SPLITS)}")
+    data.check_fits(model.vocabulary)
+    for relation in relations or ():
+        model.check_relation(relation)
+    asked = [r for r in relations or model.relations if r in data.relations]
+    missing = [r for r in relations or () if r not in data.relations]
+    if missing or not asked:
+        wanted = missing or list(model.relations)
+        raise UsageError(f"the data set has no relation {', '.join(wanted)}; it has {', '.join(data.relations)}")
+    result: dict[str, Any] = {"split": split, "relations": {}}
+    progress.start("evaluate", len(asked))
+    for relation in asked:
+        pairs = data.pairs(relation, split)
+        if not len(pairs):
+            progress.advance(1)
+            continue
+
+        def scorer(head: np.ndarray, tail: np.ndarray, relation: str = relation) -> np.ndarray:
+            return model.probabilities(head, tail, relation)
+
+        metrics, _, _ = measure(data, relation, scorer, split, ranking_heads)
+        result["relations"][relation] = {
+            "pairs": len(pairs),
+            "positives": int(pairs.label.sum()),
+            "metrics": metrics,
+            "calibrated": _calibrated(model, data, relation, split),
+        }
+        progress.advance(1, f"{relation} F1 {metrics['f1']['value']:.3f}")
+    progress.done()
+    if not result["relations"]:
+        raise UsageError(f"the data set has no {split} pairs of {', '.join(asked)}")
+    return result
+
+
+def _calibrated(model: CogStage, data: Dataset, relation: str, split: str) -> dict[str, Any]:
+    """Brier score and ECE of the calibrated probabilities."""
+
+    def scorer(head: np.ndarray, tail: np.ndarray) -> np.ndarray:
+        return model.probabilities(head, tail, relation, calibrated=True)
+
+    metrics, _, _ = measure(data, relation, scorer, split)
+    return {name: metrics[name] for name in CALIBRATION}
+
+
+def table(result: dict[str, Any]) -> str:
+    """The figures as text: one row a relation, each value with its interval below it."""
+    found = result["relations"]
+    names = list(dict.fromkeys(name for relation in found.values() for name in relation["metrics"]))
+    width = max(len("relation"), *(len(relation) for relation in found))
+    header = f"{'relation':<{width}}  {'pairs':>7}" + "".join(f"  {name:>11}" for name in (*names, "ece (cal.)"))
+    lines = [header]
+    for relation, figures in found.items():
+        shown = [figures["metrics"].get(name) for name in names] + [figures["calibrated"]["ece"]]
+        values = "".join(f"  {_value(figure):>11}" for figure in shown)
+        spans = "".join(f"  {_span(figure):>11}" for figure in shown)
+        lines += [f"{relation:<{width}}  {figures['pairs']:>7,}{values}", f"{'':<{width}}  {'':>7}{spans}"]
+    return "\n".join(lines)
+
+
+def _value(figure: dict[str, Any] | None) -> str:
+    return "–" if figure is None or not np.isfinite(figure["value"]) else f"{figure['value']:.3f}"
+
+
+def _span(figure: dict[str, Any] | None) -> str:
+    if figure is None or not np.isfinite(figure["interval"][0]):
+        return ""
+    return "[{:.2f}, {:.2f}]".format(*figure["interval"])

@@ -1,0 +1,129 @@
+"""The methods a comparison knows by name: the baselines, and CogStage itself in its variants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cogstage.baselines.contract import ALL, Method
+from cogstage.baselines.resolver import ENCODERS, FLOOR, MODERN, PAPER, resolve
+from cogstage.baselines.vectors import VectorStore
+from cogstage.errors import CogstageError, UsageError
+from cogstage.graph.cooccurrence import Graph
+from cogstage.graph.vocabulary import Vocabulary
+from cogstage.knowledge.dataset import FittingView
+from cogstage.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from cogstage.rationale.cogstage import CogStage
+
+
+@dataclass(frozen=True)
+class Variant:
+    """How CogStage is set up for a row of the table."""
+
+    world: str = "open"
+    preset: str = "default"
+    joint: bool = False
+
+
+VARIANTS = {
+    "cogstage": Variant(),
+    "cogstage-closed": Variant(world="closed"),
+    "cogstage-paper": Variant(preset="paper"),
+    "cogstage-all": Variant(joint=True),
+    "cogstage-all-closed": Variant(world="closed", joint=True),
+}
+GROUPS = {
+    "floor": tuple(FLOOR),
+    "paper": PAPER,
+    "modern": MODERN,
+    "cogstage-variants": ("cogstage", "cogstage-closed", "cogstage-paper"),
+}
+DEFAULT = ("floor", "paper", "cogstage-variants")
+
+
+@dataclass(frozen=True)
+class _OnlyForFitting:
+    """A data set without its test side: what ``CogStage.fit`` asks of one, and no more."""
+
+    view: FittingView
+
+    def for_fitting(self) -> FittingView:
+        return self.view
+
+    def check_fits(self, vocabulary: Vocabulary) -> None:
+        if vocabulary.hash != self.view.vocabulary_hash:
+            raise UsageError("the graph and the data set do not belong together; build the data set on this graph")
+
+
+class CogStageMethod:
+    """CogStage behind the same two calls as every baseline."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._variant = name, VARIANTS[name]
+        self._model: CogStage | None = None
+
+    @property
+    def name(self) -> str:
+        """The row's name."""
+        return self._name
+
+    @property
+    def joint(self) -> bool:
+        """Whether one model serves every relation."""
+        return self._variant.joint
+
+    def fit(
+        self, graph: Graph, view: FittingView, relation: str, seed: int = 0, progress: Progress = SILENT
+    ) -> CogStageMethod:
+        """Train on what may be fitted on."""
+        from cogstage.rationale.cogstage import CogStage
+
+        self._relation = relation
+        self._model = CogStage(
+            relation=relation, world=self._variant.world, preset=self._variant.preset, seed=seed
+        ).fit(graph, _OnlyForFitting(view), progress=progress)  # type: ignore[arg-type]
+        return self
+
+    def scores(self, head: np.ndarray, tail: np.ndarray, relation: str | None = None) -> np.ndarray:
+        """Raw probabilities (M,)."""
+        if self._model is None:
+            raise CogstageError(f"{self.name} was not fitted yet")
+        return self._model.probabilities(head, tail, relation or self._relation)
+
+
+def find(name: str, store: VectorStore | None = None) -> Method:
+    """The method of this name, not yet fitted."""
+    if name in VARIANTS:
+        return CogStageMethod(name)
+    return resolve(name, store=store)
+
+
+def expand(names: Iterable[str] | None) -> list[str]:
+    """Names with groups (floor, paper, modern, cogstage-variants) replaced by their members, each once and checked."""
+    members: dict[str, None] = {}
+    for name in DEFAULT if names is None else names:
+        for member in GROUPS.get(name, (name,)):
+            find(member)
+            members[member] = None
+    if not members:
+        raise UsageError("no methods to compare")
+    return list(members)
+
+
+def is_baseline(name: str) -> bool:
+    """Whether a row is something to be beaten."""
+    return name not in VARIANTS
+
+
+def encoder_of(name: str) -> str | None:
+    """The encoder whose vectors a method reads, if any."""
+    first, plus, _ = name.partition("+")
+    return first if plus and first in ENCODERS else None
+
+
+__all__ = ["ALL", "DEFAULT", "GROUPS", "VARIANTS", "CogStageMethod", "encoder_of", "expand", "find", "is_baseline"]

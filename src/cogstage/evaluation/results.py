@@ -1,0 +1,244 @@
+"""What a comparison found: gathered from its cells, tested for significance, written as one table of results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cogstage.artefact import write_text
+from cogstage.evaluation.cell import Place, new_file
+from cogstage.evaluation.methods import GROUPS, VARIANTS, is_baseline
+from cogstage.evaluation.metrics import LOWER_IS_BETTER, METRICS
+from cogstage.evaluation.ranking import RANKING
+from cogstage.evaluation.significance import holm, interval, mcnemar_p, paired_p
+from cogstage.knowledge.relations import RELATIONS
+
+ALL_METRICS = (*METRICS, *RANKING)
+TESTED = ("f1", "auroc", "auprc")
+MACRO = "macro average"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A metric of one method and relation over its seeds, with its test against the best baseline."""
+
+    mean: float
+    sd: float
+    low: float
+    high: float
+    seeds: int
+    p: float | None = None
+    """Holm-corrected over relations; None for the best baseline itself and where nothing was tested."""
+    better: bool = False
+    """Whether it lies above the best baseline (for ECE and Brier: below)."""
+
+
+@dataclass
+class Comparison:
+    """Every finished cell of a comparison folder."""
+
+    folder: Path
+    cells: dict[tuple[str, str, str, int], dict[str, Any]] = field(repr=False)
+
+    @classmethod
+    def gather(cls, folder: Path | str) -> Comparison:
+        """Read the cells that are finished."""
+        cells: dict[tuple[str, str, str, int], dict[str, Any]] = {}
+        for path in sorted((Path(folder) / "cells").glob("*/*.json")):
+            cell = json.loads(path.read_text(encoding="utf-8"))
+            cells[cell["dataset"], cell["method"], cell["relation"], cell["seed"]] = cell
+        return cls(Path(folder), cells)
+
+    @property
+    def datasets(self) -> list[str]:
+        """Names of the data sets, ``degree`` first: claims rest on it."""
+        return sorted({key[0] for key in self.cells}, key=lambda name: (name != "degree", name))
+
+    @property
+    def methods(self) -> list[str]:
+        """Methods in the table's order: floor, the paper's, modern, CogStage."""
+        order = [*GROUPS["floor"], *GROUPS["paper"], *GROUPS["modern"]]
+        present = {key[1] for key in self.cells}
+        own = [name for name in VARIANTS if name in present]
+        return [m for m in order if m in present] + sorted(present - set(order) - set(own)) + own[::-1]
+
+    def relations(self, dataset: str) -> list[str]:
+        """Relations that have cells, in the usual order."""
+        present = {key[2] for key in self.cells if key[0] == dataset}
+        return [r for r in RELATIONS if r in present] + sorted(present - set(RELATIONS))
+
+    def seeds(self, dataset: str, method: str, relation: str) -> list[int]:
+        """Seeds of which the cell is finished."""
+        return sorted(key[3] for key in self.cells if key[:3] == (dataset, method, relation))
+
+    def values(self, dataset: str, method: str, relation: str, metric: str) -> np.ndarray:
+        """The metric of each finished seed."""
+        cells = (self.cells[dataset, method, relation, seed] for seed in self.seeds(dataset, method, relation))
+        return np.array([cell["metrics"].get(metric, {}).get("value", np.nan) for cell in cells], np.float64)
+
+    def replicates(self, dataset: str, method: str, relation: str, metric: str) -> np.ndarray:
+        """Bootstrap values of the mean over seeds, (B,)."""
+        key = (dataset, method, relation)
+        if key not in self._replicates:
+            files = [Place(self.folder).replicates(*key, seed) for seed in self.seeds(*key)]
+            loaded = [dict(np.load(path, allow_pickle=False)) for path in files]
+            self._replicates[key] = {n: np.mean([r[n] for r in loaded], axis=0) for n in loaded[0]} if loaded else {}
+        return self._replicates[key].get(metric, np.full(1, np.nan))
+
+    @cached_property
+    def _replicates(self) -> dict[tuple[str, str, str], dict[str, np.ndarray]]:
+        return {}
+
+    def probabilities(self, dataset: str, method: str, relation: str) -> tuple[np.ndarray, np.ndarray]:
+        """Labels of the test pairs, and each pair's probability averaged over seeds."""
+        import pyarrow.parquet as pq
+
+        key = (dataset, method, relation)
+        tables = [pq.read_table(Place(self.folder).predictions(*key, seed)) for seed in self.seeds(*key)]
+        mean = np.mean([table.column("probability").to_numpy() for table in tables], axis=0)
+        return tables[0].column("label").to_numpy(), mean
+
+    def complete(self, dataset: str, method: str) -> bool:
+        """Whether the method has a cell for every relation of the table, so that its average means the same."""
+        return all(self.seeds(dataset, method, relation) for relation in self.relations(dataset))
+
+    def best_baseline(self, dataset: str, relation: str, metric: str) -> str | None:
+        """The baseline with the best mean, floor included; None where there is none."""
+        sign = -1.0 if metric in LOWER_IS_BETTER else 1.0
+        found = {
+            method: sign * float(np.mean(self.values(dataset, method, relation, metric)))
+            for method in self.methods
+            if is_baseline(method) and self.seeds(dataset, method, relation)
+        }
+        found = {method: value for method, value in found.items() if np.isfinite(value)}
+        return max(found, key=lambda method: found[method]) if found else None
+
+    def figures(self, dataset: str, metric: str) -> dict[tuple[str, str], Figure]:
+        """Figures by (method, relation), the macro average among the relations; tested against the best baseline."""
+        relations = self.relations(dataset)
+        best = {relation: self.best_baseline(dataset, relation, metric) for relation in relations}
+        result: dict[tuple[str, str], Figure] = {}
+        for method in self.methods:
+            there = [r for r in relations if self.seeds(dataset, method, r)]
+            p = self._tests(dataset, method, metric, {r: best[r] for r in there}) if metric in TESTED else {}
+            for relation in there:
+                values = self.values(dataset, method, relation, metric)
+                low, high = interval(self.replicates(dataset, method, relation, metric))
+                rival = best[relation]
+                sign = -1.0 if metric in LOWER_IS_BETTER else 1.0
+                above = rival is not None and sign * (
+                    values.mean() - self.values(dataset, rival, relation, metric).mean()
+                ) > 0  # fmt: skip
+                result[method, relation] = Figure(
+                    float(values.mean()), _sd(values), low, high, len(values), p.get(relation), bool(above)
+                )
+            if there and self.complete(dataset, method):
+                result[method, MACRO] = self._macro(dataset, method, relations, metric)
+        return self._with_macro_tests(dataset, metric, relations, result)
+
+    def _with_macro_tests(
+        self, dataset: str, metric: str, relations: list[str], figures: dict[tuple[str, str], Figure]
+    ) -> dict[tuple[str, str], Figure]:
+        """The averages tested against the baseline with the best average."""
+        sign = -1.0 if metric in LOWER_IS_BETTER else 1.0
+        averages = {method: figure for (method, relation), figure in figures.items() if relation == MACRO}
+        rivals = [method for method in averages if is_baseline(method) and np.isfinite(averages[method].mean)]
+        if metric not in TESTED or not rivals:
+            return figures
+        rival = max(rivals, key=lambda method: sign * averages[method].mean)
+        theirs = np.mean([self.replicates(dataset, rival, r, metric) for r in relations], axis=0)
+        for method, figure in averages.items():
+            if method != rival:
+                ours = np.mean([self.replicates(dataset, method, r, metric) for r in relations], axis=0)
+                above = sign * figure.mean > sign * averages[rival].mean
+                figures[method, MACRO] = replace(figure, p=paired_p(ours, theirs), better=bool(above))
+        return figures
+
+    def _tests(self, dataset: str, method: str, metric: str, rivals: dict[str, str | None]) -> dict[str, float]:
+        raw = {
+            relation: paired_p(
+                self.replicates(dataset, method, relation, metric), self.replicates(dataset, rival, relation, metric)
+            )
+            for relation, rival in rivals.items()
+            if rival is not None and rival != method
+        }
+        return holm(raw)
+
+    def _macro(self, dataset: str, method: str, relations: list[str], metric: str) -> Figure:
+        shared = set.intersection(*(set(self.seeds(dataset, method, r)) for r in relations))
+        by_seed = np.array(
+            [
+                np.mean(
+                    [
+                        self.cells[dataset, method, r, seed]["metrics"].get(metric, {}).get("value", np.nan)
+                        for r in relations
+                    ]
+                )
+                for seed in sorted(shared)
+            ]
+        )
+        mean = float(np.mean([self.values(dataset, method, r, metric).mean() for r in relations]))
+        low, high = interval(np.mean([self.replicates(dataset, method, r, metric) for r in relations], axis=0))
+        return Figure(mean, _sd(by_seed), low, high, len(shared))
+
+    def cost(self, dataset: str, method: str) -> tuple[float, float]:
+        """Seconds to fit one relation (encoding included), mean over cells, and the highest memory in MB."""
+        cells = [cell for key, cell in self.cells.items() if key[:2] == (dataset, method)]
+        if not cells:
+            return float("nan"), float("nan")
+        return float(np.mean([c["seconds"] for c in cells])), float(max(c["peak_mb"] for c in cells))
+
+    def mcnemar(self, dataset: str, method: str, relation: str) -> float | None:
+        """McNemar's p against the best baseline by F1, on probabilities averaged over seeds."""
+        rival = self.best_baseline(dataset, relation, "f1")
+        if rival is None or rival == method or not self.seeds(dataset, method, relation):
+            return None
+        label, ours = self.probabilities(dataset, method, relation)
+        return mcnemar_p(label, ours, self.probabilities(dataset, rival, relation)[1])
+
+    def rows(self) -> Iterable[dict[str, Any]]:
+        """One row a data set, method, relation, seed and metric."""
+        for (dataset, method, relation, seed), cell in sorted(self.cells.items()):
+            extra = {"seconds": cell["seconds"], "peak_mb": cell["peak_mb"]}
+            measured = {name: (found["value"], *found["interval"]) for name, found in cell["metrics"].items()}
+            measured |= {name: (value, None, None) for name, value in extra.items()}
+            for metric, (value, low, high) in measured.items():
+                yield {
+                    "dataset": dataset,
+                    "method": method,
+                    "relation": relation,
+                    "seed": seed,
+                    "metric": metric,
+                    "value": value,
+                    "low": low,
+                    "high": high,
+                }
+
+    def write(self, plots: bool = True) -> None:
+        """Write ``results.parquet``, the tables and the plots into the folder."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from cogstage.evaluation import tables
+
+        columns = ("dataset", "method", "relation", "seed", "metric", "value", "low", "high")
+        rows = list(self.rows())
+        with new_file(self.folder / "results.parquet") as temporary:
+            pq.write_table(pa.table({c: [row[c] for row in rows] for c in columns}), temporary)
+        write_text(self.folder / "table.md", tables.markdown(self))
+        write_text(self.folder / "table.tex", tables.latex(self))
+        write_text(self.folder / "table.csv", tables.csv_text(self))
+        if plots and self.cells:
+            from cogstage.evaluation.plots import draw
+
+            draw(self, self.folder / "plots")
+
+
+def _sd(values: np.ndarray) -> float:
+    return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")

@@ -1,0 +1,185 @@
+"""One contract, run on every encoder, scorer and method that the resolver knows."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+from planted_relation import planted
+
+from cogstage.baselines import resolver
+from cogstage.errors import LeakageError, UsageError
+from cogstage.evaluation.metrics import score
+from cogstage.graph.cooccurrence import Graph
+from cogstage.knowledge.dataset import Dataset, FittingView
+
+QUICK_ENCODER: dict[str, dict[str, Any]] = {
+    "svd": {"dimension": 16},
+    "deepwalk": {"dimension": 16, "walks": 5, "length": 20, "epochs": 3},
+    "line": {"dimension": 16, "epochs": 60},
+    "repel": {"dimension": 16, "epochs": 60, "fact_epochs": 10},
+}
+QUICK_REFERENCE = {"dimension": 8, "epochs": 30}
+LEARNED = (*resolver.PAPER, *resolver.MODERN)
+MODERN = resolver.MODERN
+
+
+@pytest.fixture(scope="module")
+def known() -> tuple[Graph, Dataset]:
+    return planted()
+
+
+@pytest.fixture(scope="module")
+def shuffled() -> tuple[Graph, Dataset]:
+    return planted(shuffled=True)
+
+
+def quick(name: str) -> Any:
+    if name in resolver.FLOOR:
+        return resolver.resolve(name)
+    first, _, second = name.partition("+")
+    scorer = QUICK_REFERENCE if (second or first) in resolver.REFERENCES else None
+    return resolver.resolve(name, QUICK_ENCODER[first] if second else None, scorer)
+
+
+def fitted(name: str, graph: Graph, data: Dataset, seed: int = 0) -> Any:
+    if name in MODERN:
+        pytest.importorskip("pykeen", reason="the optional extra baselines is not installed")
+    method = quick(name)
+    return method.fit(graph, data.for_fitting(), "all" if method.joint else "may_treat", seed)
+
+
+def test_scores(name: str, graph: Graph, data: Dataset) -> float:
+    pairs = data.pairs("may_treat", "test")
+    method = fitted(name, graph, data)
+    found = method.scores(pairs.head, pairs.tail, "may_treat")
+    return score(pairs.label, found)["auroc"]
+
+
+test_scores.__test__ = False  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", resolver.ENCODERS)
+def test_encoder(name: str, known: tuple[Graph, Dataset]) -> None:
+    graph, data = known
+    encoder = resolver.resolve_encoder(name, QUICK_ENCODER[name])
+    assert encoder.name == name
+    vectors = encoder.encode(graph, data.for_fitting(), 3)
+    assert vectors.shape == (graph.n_nodes, 16)
+    assert vectors.dtype == np.float32
+    assert np.isfinite(vectors).all()
+    assert np.array_equal(vectors, encoder.encode(graph, data.for_fitting(), 3))
+    other = encoder.encode(graph, data.for_fitting(), 4)
+    if name == "svd":  # another seed differs by rounding and by the sign of a dimension alone
+        gram, other_gram = vectors[:, :2] @ vectors[:, :2].T, other[:, :2] @ other[:, :2].T
+        assert np.allclose(gram, other_gram, atol=1e-3)
+    else:
+        assert not np.allclose(vectors, other)
+
+
+@pytest.mark.parametrize("name", resolver.ENCODERS)
+def test_encoder_defaults_are_written_down(name: str) -> None:
+    encoder = resolver.resolve_encoder(name)
+    assert dataclasses.is_dataclass(encoder)
+    assert encoder.dimension == 128  # type: ignore[attr-defined]
+    source = inspect.getsource(type(encoder))
+    for option in dataclasses.fields(encoder):
+        after = source.split(f"    {option.name}: ", 1)[1].splitlines()[1]
+        assert after.strip().startswith('"""'), f"{name}.{option.name} has no words"
+
+
+@pytest.mark.parametrize("name", resolver.ENCODERS)
+def test_encoder_takes_strange_graphs(name: str, known: tuple[Graph, Dataset]) -> None:
+    graph, data = known
+    kept = (graph.source != 5) & (graph.target != 5)
+    lonely = Graph(graph.vocabulary, graph.source[kept], graph.target[kept], graph.count[kept])
+    vectors = resolver.resolve_encoder(name, QUICK_ENCODER[name]).encode(lonely, data.for_fitting(), 0)
+    assert np.isfinite(vectors).all()
+    empty = Graph(graph.vocabulary, graph.source[:0], graph.target[:0], graph.count[:0])
+    options = {**QUICK_ENCODER[name], "dimension": 300}  # more dimensions than terms
+    vectors = resolver.resolve_encoder(name, options).encode(empty, data.for_fitting(), 0)
+    assert vectors.shape == (graph.n_nodes, 300)
+    assert np.isfinite(vectors).all()
+
+
+@pytest.mark.parametrize("name", resolver.SCORERS)
+def test_scorer(name: str, known: tuple[Graph, Dataset]) -> None:
+    graph, data = known
+    vectors = resolver.resolve_encoder("svd", {"dimension": 12}).encode(graph, data.for_fitting(), 0)
+    train, dev, test = (data.pairs("may_treat", split) for split in ("train", "dev", "test"))
+    scorer = resolver.resolve_scorer(name).fit(vectors, train, dev, 1)
+    found = scorer.scores(test.head, test.tail)
+    assert found.shape == (len(test),)
+    assert found.min() >= 0
+    assert found.max() <= 1
+    again = resolver.resolve_scorer(name).fit(vectors, train, dev, 1).scores(test.head, test.tail)
+    assert np.array_equal(found, again)
+    some = np.arange(0, len(test), 7)
+    assert np.allclose(scorer.scores(test.head[some], test.tail[some]), found[some], atol=1e-6)
+    assert scorer.scores(test.head[:0], test.tail[:0]).shape == (0,)
+
+
+@pytest.mark.parametrize("name", [*resolver.FLOOR, "svd+distmult", "repel+distmult", "complex", "svd+tucker"])
+def test_method(name: str, known: tuple[Graph, Dataset]) -> None:
+    graph, data = known
+    method = fitted(name, graph, data, seed=2)
+    assert method.name == name
+    test = data.pairs("may_treat", "test")
+    found = method.scores(test.head, test.tail, "may_treat")
+    assert found.shape == (len(test),)
+    assert np.isfinite(found).all()
+    assert found.min() >= 0
+    assert found.max() <= 1
+    assert np.array_equal(found, fitted(name, graph, data, seed=2).scores(test.head, test.tail, "may_treat"))
+
+
+@pytest.mark.parametrize("name", LEARNED)
+def test_learns_the_planted_relation(name: str, known: tuple[Graph, Dataset]) -> None:
+    assert test_scores(name, *known) >= 0.9
+
+
+@pytest.mark.parametrize("name", [*LEARNED, *resolver.FLOOR])
+def test_learns_nothing_from_shuffled_labels(name: str, shuffled: tuple[Graph, Dataset]) -> None:
+    assert abs(test_scores(name, *shuffled) - 0.5) <= 0.05
+
+
+def test_the_floor(known: tuple[Graph, Dataset]) -> None:
+    assert test_scores("always-positive", *known) == 0.5
+    assert abs(test_scores("degree", *known) - 0.5) <= 0.05
+    assert test_scores("ppmi", *known) > 0.6
+
+
+class Watched(FittingView):
+    """A fitting view whose answers about held-out facts would be noticed."""
+
+    def is_known(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
+        raise LeakageError("a baseline asked for known facts")
+
+
+@pytest.mark.parametrize("name", [*resolver.FLOOR, *(f"{e}+distmult" for e in resolver.ENCODERS), "svd+rotate"])
+def test_sees_nothing_but_what_it_may(name: str, known: tuple[Graph, Dataset]) -> None:
+    """The test labels turned round change no score; a view that refuses more than it must is enough."""
+    graph, data = known
+    test = data.pairs("may_treat", "test")
+    before = fitted(name, graph, data).scores(test.head, test.tail, "may_treat")
+    turned = {**data._pairs, ("may_treat", "test"): dataclasses.replace(test, label=(1 - test.label).astype(np.int8))}
+    facts = {**data._facts, "test": data._facts["dev"], "dev": data._facts["test"]}
+    other = dataclasses.replace(data, _pairs=turned, _facts=facts)
+    view = other.for_fitting()
+    watched = Watched(view.relations, view.vocabulary_hash, view._pairs, view._train_facts, view._known, view._n_nodes)
+    method = quick(name)
+    method.fit(graph, watched, "all" if method.joint else "may_treat", 0)
+    assert np.array_equal(before, method.scores(test.head, test.tail, "may_treat"))
+
+
+def test_names_that_are_wrong_are_explained() -> None:
+    for name in ("", "svd", "svd+", "word2vec+ntn", "svd+transformer", "+ntn"):
+        with pytest.raises(UsageError, match="unknown method"):
+            resolver.resolve(name)
+    with pytest.raises(UsageError, match="dimensions"):
+        resolver.resolve("svd+ntn", encoder={"dimensions": 3})
+    with pytest.raises(UsageError, match="no such options"):
+        resolver.resolve("degree", encoder={"dimension": 3})
