@@ -16,9 +16,9 @@ RELATIONS = ("may_treat", "causes")
 QUICK = {
     "dimension": 16,
     "associations": 6,
-    "epochs": 3,
-    "pretrain_recall": 100,
-    "pretrain_recognition": 100,
+    "epochs": 2,
+    "pretrain_recall": 40,
+    "pretrain_recognition": 40,
     "negatives": 10,
 }
 

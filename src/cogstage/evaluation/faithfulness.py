@@ -65,6 +65,7 @@ class Faithfulness:
         }
 
 
+@torch.no_grad()
 def measure_faithfulness(
     model: CogStage,
     data: Dataset,
@@ -232,6 +233,7 @@ def _held_out_precision(
     return found
 
 
+@torch.no_grad()
 def count_restated(model: CogStage, data: Dataset, relation: str, k: int) -> tuple[int, int]:
     """How many of the top ``k`` triples of the whole test set restate their target or its inverse, and of how many."""
     test = data.pairs(relation, "test")

@@ -41,6 +41,7 @@ class Stability:
     chance: float
 
 
+@torch.no_grad()
 def stability(
     models: Sequence[CogStage], data: Dataset, relation: str, k: int = 5, pairs: int = 512, seed: int = 0
 ) -> Stability:
@@ -113,6 +114,7 @@ class Ablation:
     overlap: float  # Jaccard@5 of its top assumptions with those of the model as learned
 
 
+@torch.no_grad()
 def ablations(model: CogStage, data: Dataset, relation: str, pairs: int = 512, seed: int = 0) -> list[Ablation]:
     """The model as learned beside its two ablations, on the same test pairs."""
     test = _sample(data, relation, pairs, seed)

@@ -14,9 +14,8 @@ _SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 def prediction_schema() -> dict[str, Any]:
     """JSON Schema (2020-12) of one prediction record."""
-    definitions: dict[str, Any] = {}
-    root = _object(Prediction, definitions)
-    root["properties"]["schema"] = {"const": SCHEMA_VERSION}
+    definitions = record_schemas("#/$defs/")
+    root = definitions.pop(Prediction.__name__)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "cogstage prediction",
@@ -25,29 +24,37 @@ def prediction_schema() -> dict[str, Any]:
     }
 
 
-def _object(cls: type, definitions: dict[str, Any]) -> dict[str, Any]:
+def record_schemas(prefix: str) -> dict[str, Any]:
+    """The schema of every part of the record by name, referring to each other as ``prefix`` + name."""
+    definitions: dict[str, Any] = {}
+    _value(Prediction, definitions, prefix)
+    definitions[Prediction.__name__]["properties"]["schema"] = {"const": SCHEMA_VERSION}
+    return definitions
+
+
+def _object(cls: type, definitions: dict[str, Any], prefix: str) -> dict[str, Any]:
     hints = typing.get_type_hints(cls)
     names = [field.name for field in dataclasses.fields(cls)]
     return {
         "type": "object",
         "description": (cls.__doc__ or "").split("\n\n")[0].strip(),
-        "properties": {name: _value(hints[name], definitions) for name in names},
+        "properties": {name: _value(hints[name], definitions, prefix) for name in names},
         "required": names,
         "additionalProperties": False,
     }
 
 
-def _value(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+def _value(hint: Any, definitions: dict[str, Any], prefix: str) -> dict[str, Any]:
     if hint in _SIMPLE:
         return {"type": _SIMPLE[hint]}
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         if hint.__name__ not in definitions:
             definitions[hint.__name__] = {}
-            definitions[hint.__name__] = _object(hint, definitions)
-        return {"$ref": f"#/$defs/{hint.__name__}"}
+            definitions[hint.__name__] = _object(hint, definitions, prefix)
+        return {"$ref": f"{prefix}{hint.__name__}"}
     if typing.get_origin(hint) is tuple:
-        return {"type": "array", "items": _value(typing.get_args(hint)[0], definitions)}
+        return {"type": "array", "items": _value(typing.get_args(hint)[0], definitions, prefix)}
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
-        choices = [_value(part, definitions) for part in typing.get_args(hint) if part is not type(None)]
+        choices = [_value(part, definitions, prefix) for part in typing.get_args(hint) if part is not type(None)]
         return {"anyOf": [*choices, {"type": "null"}]}
     raise TypeError(f"no JSON form for {hint}")

@@ -1,0 +1,70 @@
+"""The explorer and its JSON API as one application over a loaded model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from starlette.requests import Request
+from starlette.responses import Response
+
+from cogstage.errors import CogstageError, UsageError
+from cogstage.graph.vocabulary import UnknownTerm
+from cogstage.rationale.schema import record_schemas
+from cogstage.web import api, explorer
+from cogstage.web.base import create_app, error_answer, page, wants_json
+from cogstage.web.limits import Metrics, RateLimit
+from cogstage.web.service import Service
+
+
+def create_explorer_app(service: Service, public_url: str | None = None, metrics: bool = False) -> FastAPI:
+    """Pages and API. Holds nothing but the model, so that any number of workers or replicas may run.
+
+    ``public_url`` is the address that people use, where a proxy stands before it; ``metrics`` serves counters for
+    Prometheus at /metrics; the rate limit is one of the service's limits.
+    """
+    app = create_app(
+        "cogstage",
+        public_url=public_url,
+        largest_body=service.limits.body_bytes,
+        page_cache="no-cache",
+        openapi_url="/api/v1/openapi.json",
+    )
+    app.include_router(api.router(service))
+    app.include_router(explorer.router(service))
+    app.add_exception_handler(UnknownTerm, _unknown_term)
+    app.add_exception_handler(UsageError, _wrong_use)
+    if service.limits.requests_a_minute:
+        app.add_middleware(RateLimit, a_minute=service.limits.requests_a_minute)
+    if metrics:
+        app.add_middleware(Metrics)
+    app.openapi = lambda: _schema(app)  # type: ignore[method-assign]
+    return app
+
+
+def _schema(app: FastAPI) -> dict[str, Any]:
+    """FastAPI's schema of the routes, with the prediction record's own among the components."""
+    if app.openapi_schema is None:
+        schema = get_openapi(
+            title="cogstage",
+            version=app.version,
+            description="Medical relations from co-occurrence counts, each prediction with its rationales. "
+            "A research tool: nothing it answers is medical advice.",
+            routes=app.routes,
+        )
+        schema["components"]["schemas"] |= record_schemas("#/components/schemas/")
+        app.openapi_schema = schema
+    return app.openapi_schema
+
+
+def _unknown_term(request: Request, error: Exception) -> Response:
+    assert isinstance(error, UnknownTerm)
+    if wants_json(request):
+        return api.answer(error)
+    return page(request, "explorer/unknown.html", 404, words=str(error), suggestions=error.suggestions)
+
+
+def _wrong_use(request: Request, error: Exception) -> Response:
+    assert isinstance(error, CogstageError)
+    return api.answer(error) if wants_json(request) else error_answer(request, 422, "wrong_use", str(error))

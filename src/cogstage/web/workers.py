@@ -1,0 +1,91 @@
+"""Several workers on one socket: the model is loaded once, then the process forks, so that workers share its pages."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import uvicorn
+
+from cogstage.errors import CogstageError, UsageError
+
+QUICK_DEATH = 2.0  # seconds; a worker that dies sooner than this, again and again, is not worth restarting
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; a port that is taken is said in one line."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise UsageError(f"cannot listen on {host}:{port}: {error.strerror}; choose another --port") from None
+    listener.listen(2048)
+    listener.set_inheritable(True)
+    return listener
+
+
+def serve(build: Callable[[], Any], listener: socket.socket, workers: int, ready: Callable[[], None]) -> None:
+    """Run ``build()``'s app on ``listener``. ``build`` runs once; further workers are forks of this process."""
+    app = build()
+    if workers == 1:
+        ready()
+        _run(app, listener)
+        return
+    gc.collect()
+    gc.freeze()  # the collector would otherwise touch, and so copy, every page that the workers share
+    children: dict[int, float] = {}
+    stopping = False
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        nonlocal stopping
+        stopping = True
+        for child in children:
+            os.kill(child, signal.SIGTERM)
+
+    def start() -> None:
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            try:
+                _run(app, listener)
+            finally:
+                os._exit(0)
+        children[child] = time.monotonic()
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    for _ in range(workers):
+        start()
+    ready()
+    quick = 0
+    while children:
+        try:
+            child, _ = os.wait()
+        except InterruptedError:
+            continue
+        except ChildProcessError:
+            break
+        begun = children.pop(child, 0.0)
+        if not stopping:
+            quick = quick + 1 if time.monotonic() - begun < QUICK_DEATH else 0
+            if quick > 2 * workers:
+                stop(signal.SIGTERM, None)
+                raise CogstageError("workers die as soon as they start; run with --workers 1 to see why")
+            start()
+
+
+def _run(app: Any, listener: socket.socket) -> None:
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=5
+    )
+    uvicorn.Server(config).run(sockets=[listener])

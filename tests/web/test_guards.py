@@ -1,0 +1,88 @@
+"""The guards in front of the app: body size, rate, counters; and type-ahead."""
+
+import numpy as np
+import pytest
+from fastapi import FastAPI, Request
+from fastapi.testclient import TestClient
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cogstage.graph.vocabulary import Vocabulary, fold
+from cogstage.web.limits import BodyLimit, Metrics, RateLimit
+from cogstage.web.search import TypeAhead
+
+
+def echo_app() -> FastAPI:
+    app = FastAPI()
+
+    @app.post("/echo")
+    async def echo(request: Request) -> dict[str, int]:
+        return {"bytes": len(await request.body())}
+
+    @app.get("/item/{name}")
+    def item(name: str) -> dict[str, str]:
+        return {"name": name}
+
+    return app
+
+
+def test_a_body_at_the_limit_passes_and_one_byte_more_is_refused() -> None:
+    client = TestClient(BodyLimit(echo_app(), 100))
+    assert client.post("/echo", content=b"x" * 100).json() == {"bytes": 100}
+    refused = client.post("/echo", content=b"x" * 101)
+    assert refused.status_code == 413
+    assert refused.json()["error"]["code"] == "body_too_large"
+
+
+def test_a_body_without_a_length_is_counted_as_it_comes() -> None:
+    client = TestClient(BodyLimit(echo_app(), 100))
+    assert client.post("/echo", content=(b"x" * 40 for _ in range(3))).status_code == 413
+
+
+def test_rate_limit_refuses_past_the_allowance_and_says_when_to_return() -> None:
+    client = TestClient(RateLimit(echo_app(), 5))
+    answers = [client.get("/item/a") for _ in range(7)]
+    assert [answer.status_code for answer in answers] == [200] * 5 + [429] * 2
+    assert int(answers[-1].headers["retry-after"]) >= 1
+    assert answers[-1].json()["error"]["code"] == "rate_limited"
+
+
+def test_metrics_count_by_route_and_not_by_what_was_asked() -> None:
+    client = TestClient(Metrics(echo_app()))
+    for name in ("secret-one", "secret-two"):
+        client.get(f"/item/{name}")
+    client.get("/nowhere")
+    text = client.get("/metrics").text
+    assert 'cogstage_requests_total{method="GET",route="/item/{name}",status="200"} 2' in text
+    assert "secret" not in text
+    assert 'cogstage_request_seconds_count{route="/item/{name}"} 2' in text
+
+
+NAMES = ("Acute myocardial infarction", "Myocardial ischemia", "Aspirin", "Infarction")
+VOCABULARY = Vocabulary(NAMES, NAMES, NAMES, ("",) * 4, np.array([5, 50, 9, 1]), (("heart attack", 0),))
+
+
+@pytest.mark.parametrize(
+    ("typed", "nodes"),
+    [("myo", [1, 0]), ("infarction", [3, 0]), ("HEART", [0]), ("attack", [0]), ("asp", [2]), ("zz", []), ("  ", [])],
+)
+def test_type_ahead_finds_word_starts_commonest_first(typed: str, nodes: list[int]) -> None:
+    assert TypeAhead(VOCABULARY).find(typed) == nodes
+
+
+@given(
+    st.lists(st.text("ab c-", min_size=1, max_size=8), min_size=1, max_size=12), st.text("abc", min_size=1, max_size=3)
+)
+def test_type_ahead_finds_just_the_names_with_such_a_word(names: list[str], typed: str) -> None:
+    vocabulary = Vocabulary.of_terms([f"{name}\n{number}" for number, name in enumerate(names)])
+    vocabulary = Vocabulary(vocabulary.term, vocabulary.term, tuple(names), ("",) * len(names), vocabulary.count)
+    expected = {
+        node
+        for node, name in enumerate(names)
+        if any(
+            fold(name)[place:].startswith(typed)
+            for place in range(len(fold(name)))
+            if place == 0 or fold(name)[place - 1] in " -/("
+        )
+    }
+    assert set(TypeAhead(vocabulary).find(typed, most=len(names))) == expected
