@@ -71,7 +71,7 @@ class ClosedWorld:
             valid,
         )
 
-    def refresh(self) -> None:
+    def refresh(self, nodes: Tensor | None = None) -> None:
         """Nothing to do: recall does not move in the closed world."""
 
     def _log_recall(self, nodes: Tensor) -> Tensor:

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from cogstage.model.bilinear import Bilinear
 from cogstage.model.config import Config
 from cogstage.model.decision import Decision
 from cogstage.model.kernels import distinct_pairs
 from cogstage.model.recall import AssociationTable, Recall
-from cogstage.model.recognition import Recognition
+from cogstage.model.recognition import RECALL_FEATURES, PairVectors, Recognition, margins, probabilities
 
 PAIRS_AT_ONCE = 8192  # pairs whose vectors are computed together: they stay in the processor's cache
 
@@ -122,118 +123,136 @@ class Assumptions:
 
 
 class Network(nn.Module):
-    """The stages and their wiring; ``targets`` are the relations with a decision head, as numbers in ``relations``."""
+    """The stages and their wiring; ``targets`` are the relations with a decision head, as numbers in ``relations``.
 
-    def __init__(self, config: Config, terms: int, relations: int, targets: Sequence[int]) -> None:
+    ``folds`` are further recognitions that exist in training alone: each has not seen one part of the facts.
+    """
+
+    def __init__(self, config: Config, terms: int, relations: int, targets: Sequence[int], folds: int = 0) -> None:
         super().__init__()
         self.config, self.targets = config, tuple(targets)
         self.recall = Recall(terms, config.dimension)
-        self.recognition = Recognition(relations, config.dimension, config.margins, config.margin_clip)
-        self.decision = Decision(len(targets), config.dimension, config.attention)
-        apart = config.term_offset or config.world == "closed"
-        self.offset = nn.Parameter(torch.zeros(terms, config.dimension)) if apart else None  # δ (V, d)
+        kind = Bilinear if config.recognition == "bilinear" else Recognition
+        self.recognition: Recognition | Bilinear = kind(config, terms, relations)
+        self.folds = nn.ModuleList(kind(config, terms, relations) for _ in range(folds))
+        self.pair_vectors = PairVectors(config, relations, len(targets))
+        self.decision = Decision(config, len(targets))
 
-    def terms(self, nodes: Tensor) -> Tensor:
-        """The vectors of terms as stages 2 and 3 see them: υ, or υ + δ with υ left to stage 1. (T,) -> (T, d)."""
-        sparse = self.config.optimizer == "lazy_adam"
-        if self.offset is not None:
-            vectors = self.recall.term.detach()[nodes] + F.embedding(nodes, self.offset, sparse=sparse)
-        else:
-            vectors = F.embedding(nodes, self.recall.term, sparse=sparse)
-        return F.dropout(vectors, self.config.term_dropout, self.training)
-
-    def forward(self, recalled: Recalled, target: int) -> Assumptions:
+    def forward(self, recalled: Recalled, target: int, fold: int | None = None) -> Assumptions:
         """Recognise and decide for targets of one relation (its number in the data set's relations)."""
-        head_number = self.targets.index(target)
-        nodes, left, right, index, masked = self._distinct(recalled, target)
-        terms = self.terms(nodes)
-        blocks = self.recognition.blocks(terms)
-        known = None if recalled.pair_relation is None else recalled.pair_relation.reshape(-1)[index.first]
-        gates, values, probabilities = [], [], []
+        head = self.targets.index(target)
+        pairs = self._distinct(recalled, target)
+        terms, p, margin = self._recognise(pairs, fold)
+        left, right, features, which = pairs.left, pairs.right, [p], pairs.which
+        if margin is not None:
+            features.append(margin)
+        if self.config.recall_features:  # they depend on the target too: no longer one vector a distinct pair
+            left, right = (x[which.reshape(-1)] for x in (left, right))
+            features = [x[which.reshape(-1)] for x in features] + [recall_features(recalled)]
+            which = torch.arange(which.numel(), device=which.device).reshape(which.shape)
+        blocks = self.pair_vectors.blocks(terms, head)
+        weights = self.pair_vectors.weights(self.recognition.relation[: self.recognition.na], head)
+        gates, values = [], []
         for begin in range(0, max(len(left), 1), PAIRS_AT_ONCE):
             chosen = slice(begin, begin + PAIRS_AT_ONCE)
-            parts = self._recognise(terms, left[chosen], right[chosen], masked, begin, known)
-            vectors = self.recognition.vectors(blocks, left[chosen], right[chosen], *parts)
-            gate, value = self.decision.weigh(F.dropout(vectors, self.config.dropout, self.training), head_number)
+            seen = torch.cat([x[chosen] for x in features], 1)
+            vectors = self.pair_vectors(blocks, left[chosen], right[chosen], seen, weights, head)
+            gate, value = self.decision.weigh(F.dropout(vectors, self.config.dropout, self.training), head)
             gates.append(gate)
             values.append(value)
-            probabilities.append(parts[0].detach())
-        gate, value = torch.cat(gates)[index.which], torch.cat(values)[index.which]  # (B, P)
-        attention = self.decision.weights(gate, recalled.valid)
-        logit = self.decision.logit(attention, value, head_number)
-        return Assumptions(
-            recalled,
-            gate,
-            attention,
-            value,
-            logit,
-            self.decision.bias[head_number],
-            head_number,
-            torch.cat(probabilities),
-            index.which,
-        )
+        gate, value = torch.cat(gates)[which], torch.cat(values)[which]  # (B, P)
+        keep = recalled.valid
+        if self.training and self.config.attention_dropout:
+            lucky = torch.rand(gate.shape, device=gate.device) >= self.config.attention_dropout
+            keep = lucky if keep is None else lucky & keep
+        attention = self.decision.weights(gate, keep)
+        logit = self.decision.logit(attention, value, head)
+        bias = self.decision.bias[head]
+        return Assumptions(recalled, gate, attention, value, logit, bias, head, p.detach(), pairs.which)
 
     def decide(self, assumptions: Assumptions, keep: Tensor) -> Tensor:
         """The logit (B,) when only the assumptions in ``keep`` (B, P) are left: g = -∞ elsewhere, softmax again."""
         attention = self.decision.weights(assumptions.gate, keep & assumptions.valid)
         return self.decision.logit(attention, assumptions.value, assumptions.head_number)
 
-    def _recognise(
-        self, terms: Tensor, left: Tensor, right: Tensor, masked: Tensor, begin: int, known: Tensor | None
-    ) -> tuple[Tensor, Tensor | None]:
-        """p (M, K) and margins (M, K) of some distinct pairs; ``masked`` lists (row, relation) to leave out."""
-        recognition = self.recognition
-        if known is not None:  # a fact: p of its relation is 1
-            p = F.one_hot(known[begin : begin + len(left)], recognition.na).to(terms.dtype)
-            return p, None
-        here = masked[(masked[:, 0] >= begin) & (masked[:, 0] < begin + len(left))]
-        mask = None
-        if len(here):
-            mask = torch.zeros(len(left), recognition.na, dtype=torch.bool, device=terms.device)
-            mask[here[:, 0] - begin, here[:, 1]] = True
-        scores = recognition.scores(terms, left, right)
-        margins = recognition.margins(scores, mask) if recognition.w_margin is not None else None
-        return recognition.probabilities(scores, mask), margins
+    def _recognise(self, pairs: _Distinct, fold: int | None) -> tuple[Tensor | None, Tensor, Tensor | None]:
+        """The terms' vectors (T, d) where stage 3 sees them, p (U, K) and margins (U, K) of the distinct pairs."""
+        config = self.config
+        recognition = self.recognition if fold is None else cast("Recognition | Bilinear", self.folds[fold])
+        with torch.set_grad_enabled(torch.is_grad_enabled() and config.pairs_reach_terms):
+            terms = recognition.terms(self.recall.term, pairs.nodes)
+            if pairs.known is not None:  # facts: p of the known relation is 1, and there is no margin to tell
+                p = F.one_hot(pairs.known, recognition.na).to(terms.dtype)
+                return terms, p, torch.zeros_like(p) if config.margins else None
+            found, spans = [], []
+            for begin in range(0, max(len(pairs.left), 1), PAIRS_AT_ONCE):
+                chosen = slice(begin, begin + PAIRS_AT_ONCE)
+                scores = recognition.scores(terms, pairs.left[chosen], pairs.right[chosen])
+                mask = pairs.mask(begin, len(scores), recognition.na)
+                found.append(probabilities(scores, mask))
+                if config.margins:
+                    spans.append(margins(scores, config.margin_clip, mask))
+        return terms, torch.cat(found), torch.cat(spans) if spans else None
 
-    def _distinct(self, recalled: Recalled, target: int) -> tuple[Tensor, Tensor, Tensor, _Index, Tensor]:
-        """The distinct pairs of a batch: g and value depend on (i, j) alone, unless the pair is the masked target.
-
-        Returns the terms (T,), pairs as positions among them (U,), (U,), the index between (B, P) and U, and the
-        masked (row of U, relation).
-        """
+    def _distinct(self, recalled: Recalled, target: int) -> _Distinct:
+        """The distinct pairs of a batch: what is recognised depends on (i, j) alone, unless it is the masked target."""
         head, tail = recalled.pair_head.reshape(-1), recalled.pair_tail.reshape(-1)
-        place = torch.zeros(len(self.recall.term), dtype=torch.long, device=head.device)
+        device, na, shape = head.device, self.recognition.na, recalled.pair_head.shape
+        place = torch.zeros(len(self.recall.term), dtype=torch.long, device=device)
         place[head] = 1
         place[tail] = 1
         nodes = place.nonzero()[:, 0]
-        place[nodes] = torch.arange(len(nodes), device=head.device)
+        place[nodes] = torch.arange(len(nodes), device=device)
         left, right = place[head], place[tail]
-        device, na = head.device, self.recognition.na
-        masked = torch.empty(0, 2, dtype=torch.long, device=device)
-        key = right
         if recalled.pair_relation is not None:  # closed world: the target is not among the facts
-            key = right * na + recalled.pair_relation.reshape(-1)
-        else:
-            h, t = recalled.head[:, None], recalled.tail[:, None]
-            forward = ((recalled.pair_head == h) & (recalled.pair_tail == t)).reshape(-1).nonzero()[:, 0]
-            backward = ((recalled.pair_head == t) & (recalled.pair_tail == h)).reshape(-1).nonzero()[:, 0]
-            special = torch.unique(torch.cat([forward, backward]))
-            if len(special):
-                key = right.clone()
-                key[special] = len(nodes) + torch.arange(len(special), device=device)  # each a pair of its own
+            relation = recalled.pair_relation.reshape(-1)
+            first, which = distinct_pairs(left, right * na + relation)
+            none = torch.empty(0, 2, dtype=torch.long, device=device)
+            return _Distinct(nodes, left[first], right[first], which.reshape(shape), none, relation[first])
+        h, t = recalled.head[:, None], recalled.tail[:, None]
+        forward = ((recalled.pair_head == h) & (recalled.pair_tail == t)).reshape(-1).nonzero()[:, 0]
+        backward = ((recalled.pair_head == t) & (recalled.pair_tail == h)).reshape(-1).nonzero()[:, 0]
+        special, key = torch.unique(torch.cat([forward, backward])), right.clone()
+        key[special] = len(nodes) + torch.arange(len(special), device=device)  # each a pair of its own
         first, which = distinct_pairs(left, key)
-        if recalled.pair_relation is None and len(special):
-            inverse = (target + self.recognition.n_relations) % na
-            rows = torch.cat([which[forward], which[backward]])
-            names = torch.tensor([target] * len(forward) + [inverse] * len(backward), device=device)
-            masked = torch.stack([rows, names], 1)
-        return nodes, left[first], right[first], _Index(first, which.reshape(recalled.pair_head.shape)), masked
+        rows = torch.cat([which[forward], which[backward]])
+        inverse = (target + na // 2) % na
+        names = torch.tensor([target] * len(forward) + [inverse] * len(backward), dtype=torch.long, device=device)
+        return _Distinct(nodes, left[first], right[first], which.reshape(shape), torch.stack([rows, names], 1), None)
 
 
 @dataclass(frozen=True)
-class _Index:
-    first: Tensor  # (U,) where a distinct pair appears first in the flat list
-    which: Tensor  # (B, P) which distinct pair each one is
+class _Distinct:
+    nodes: Tensor  # (T,) the terms of a batch
+    left: Tensor  # (U,) distinct pairs, as positions in nodes
+    right: Tensor  # (U,)
+    which: Tensor  # (B, P) which distinct pair each assumption is
+    masked: Tensor  # (x, 2) masked (row of U, relation)
+    known: Tensor | None  # (U,) closed world: the fact's relation
+
+    def mask(self, begin: int, count: int, relations: int) -> Tensor | None:
+        """The masked relations of rows begin..begin+count: (count, K), or None if there are none."""
+        here = self.masked[(self.masked[:, 0] >= begin) & (self.masked[:, 0] < begin + count)]
+        if not len(here):
+            return None
+        mask = torch.zeros(count, relations, dtype=torch.bool, device=here.device)
+        mask[here[:, 0] - begin, here[:, 1]] = True
+        return mask
+
+
+def recall_features(recalled: Recalled) -> Tensor:
+    """How strongly an assumption's terms were recalled: (B·P, 5).
+
+    log p of each relative to the best of the target (0 for the target itself), whether the head's association is the
+    head itself, the tail's the tail, and both.
+    """
+    own = [recalled.pair_head == recalled.head[:, None], recalled.pair_tail == recalled.tail[:, None]]
+    strength = []
+    for p, itself in zip((recalled.head_recall, recalled.tail_recall), own, strict=True):
+        log_p = p.clamp(min=1e-30).log()
+        strength.append((log_p - log_p.max(dim=1, keepdim=True).values).masked_fill(itself, 0.0))
+    flags = [x.to(strength[0].dtype) for x in (*own, own[0] & own[1])]
+    return torch.stack([*strength, *flags], 2).reshape(-1, RECALL_FEATURES)
 
 
 class World(Protocol):
@@ -242,8 +261,8 @@ class World(Protocol):
     def recalled(self, head: Tensor, tail: Tensor, target: int) -> Recalled:
         """The pairs that recall hands on for each target (head, relation ``target``, tail)."""
 
-    def refresh(self) -> None:
-        """Recall anew: the vectors have moved."""
+    def refresh(self, nodes: Tensor | None = None) -> None:
+        """Recall anew: the vectors have moved; for ``nodes`` at once, for others when they are asked for."""
 
 
 class OpenWorld:
@@ -256,9 +275,11 @@ class OpenWorld:
         """The grid of associations."""
         return Recalled.grid(head, tail, self._table.of(head), self._table.of(tail))
 
-    def refresh(self) -> None:
-        """Recall anew: the vectors have moved."""
+    def refresh(self, nodes: Tensor | None = None) -> None:
+        """Recall anew; for ``nodes`` at once."""
         self._table.refresh()
+        if nodes is not None:
+            self._table.recall_now(nodes)
 
 
 @torch.inference_mode()

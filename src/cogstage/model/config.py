@@ -14,6 +14,8 @@ from cogstage.errors import UsageError
 CHOICES = {
     "world": ("open", "closed"),
     "candidates": ("facts", "all"),
+    "recognition": ("transe", "bilinear"),
+    "schedule": ("constant", "one_cycle"),
     "attention": ("softmax", "sparsemax", "entmax"),
     "recall_loss": ("mean", "sum"),
     "optimizer": ("lazy_adam", "adam"),
@@ -32,11 +34,19 @@ class Config:
     associations: int = 32  # N_c: terms recalled for each target term
     candidates: str = "facts"  # what may be recalled: terms of the training facts, or "all"
     assumptions: int = 100  # closed world: how many training facts are weighed
+    recognition: str = "transe"  # s_k: "transe" -‖υ_i + ξ_k - υ_j‖₁, or "bilinear" (see bilinear.py)
+    tower: int = 128  # bilinear: width of the towers
+    folds: int = 0  # stage 3 learns from recognition that has not seen the pair's own fold of the facts; 0 is off
+    term_vectors: bool = True  # e_ij sees the vectors of its two terms, not only how they are related
+    recall_features: bool = False  # e_ij sees how strongly its terms were recalled, and whether they are the targets
+    pair_dimension: int = 0  # width of e_ij; 0 is that of the terms
+    temperature: float = 0.0  # attention is sharpened by a learned factor that begins here; 0 is without
     margins: bool = True  # assumptions also carry s_k - s_NA (clipped), mapped linearly into e_ij
     margin_clip: float = 5.0  # margins are cut to [-clip, clip]
     term_offset: bool = False  # stages 2 and 3 see υ_i + δ_i with a learned δ_i, not υ_i itself
     attention: str = "softmax"  # "sparsemax" and "entmax" give most assumptions a weight of exactly 0
     dropout: float = 0.0  # share of e_ij's coordinates dropped in training
+    attention_dropout: float = 0.0  # share of the assumptions left out of a pair's attention in training
     term_dropout: float = 0.0  # share of the term vectors' coordinates dropped in stages 2 and 3
 
     # stage 1, L_n
@@ -45,15 +55,21 @@ class Config:
     recall_loss: str = "mean"  # L_n averaged over a batch's nodes, or "sum" as in the published code
     warm_start: str = "none"  # "svd": υ and υ' begin as a truncated SVD of PPMI
     recall_batch: int = 128  # nodes in a batch of L_n
-    pretrain_recall: int = 3000  # steps of L_n before the first batch of L_p
+    pretrain_recall: int = 12  # passes over the nodes with L_n before the first batch of L_p
+    recall_rate: float = 0.0  # learning rate of that pre-training; 0 is learning_rate
     recall_steps: int = 1  # steps of L_n in each iteration of Algorithm 1; 0 leaves stage 1 as pre-trained
 
     # stage 2, L_r
     recognition_batch: int = 128  # triples in a batch of L_r; inverse triples come on top
     negatives: int = 100  # corrupted heads, and as many corrupted tails, for each triple
     typed_negatives: float = 0.75  # share of them drawn from the relation's own heads or tails
+    fresh_negatives: int = 4  # bilinear: typed negatives drawn for each fact, besides the training negatives
     na_pairs: int = 128  # NA triples in a batch of L_r: training negatives and random candidate pairs, half and half
-    pretrain_recognition: int = 3000  # steps of L_r before the first batch of L_p
+    pretrain_recognition: int = 25  # passes over the training facts with L_r before the first batch of L_p
+    recognition_rate: float = 0.0  # learning rate of that pre-training; 0 is learning_rate
+    recognition_decay: float = 0.0  # decoupled weight decay of stage 2
+    offset_decay: float = 0.0  # decoupled weight decay of the learned δ_i
+    recognition_dropout: float = 0.0  # bilinear: share of the towers' coordinates dropped in training
     recognition_steps: int = 1  # steps of L_r in each iteration; 0 leaves stage 2 as pre-trained
 
     # stage 3, L_p, and the course of training
@@ -64,7 +80,8 @@ class Config:
     patience: int = 10  # epochs without a better dev F1 before training stops
     optimizer: str = "lazy_adam"  # moments of a term's row move only when the row is touched; "adam" is dense
     learning_rate: float = 1e-3  # of Adam
-    weight_decay: float = 0.0  # decoupled, on stages 2 and 3
+    schedule: str = "constant"  # "one_cycle": the rate of each phase rises for a tenth of it, then falls to nothing
+    weight_decay: float = 0.0  # decoupled, on stage 3
     clip: float = 1.0  # largest norm of a gradient; 0 is off
     precision: str = "float32"  # "bf16": products of stage 3 in bfloat16 where the CPU or GPU has it
 
@@ -76,7 +93,7 @@ class Config:
         for name in positive.split():
             if getattr(self, name) < 1:
                 raise UsageError(f"option {name}={getattr(self, name)}: must be at least 1")
-        for name in ("dropout", "term_dropout"):
+        for name in ("dropout", "term_dropout", "attention_dropout", "recognition_dropout"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise UsageError(f"option {name}={getattr(self, name)}: must lie in [0, 1)")
         if not 0.0 <= self.typed_negatives <= 1.0:
@@ -87,6 +104,24 @@ class Config:
                 raise UsageError(f"option {field.name}={value}: must not be negative")
         if self.learning_rate == 0:
             raise UsageError("option learning_rate=0: must be above 0")
+        if self.folds == 1:
+            raise UsageError("option folds=1: must be 0 or at least 2")
+        moved = self.recognition_steps > 0 or self.pairs_reach_terms
+        if self.world == "open" and moved and (self.folds or self.recognition == "bilinear"):
+            raise UsageError("folds and bilinear recognition need recognition_steps=0 and pairs_reach_terms=false")
+
+    @property
+    def has_offset(self) -> bool:
+        """Whether terms have vectors of their own in stages 2 and 3; in the closed world recall must not move."""
+        return self.term_offset or self.world == "closed"
+
+    @property
+    def recall_moves(self) -> bool:
+        """Whether υ or υ' change once the first epoch has begun."""
+        if self.world == "closed":
+            return False
+        shared = self.recognition == "transe" and not self.has_offset
+        return self.recall_steps > 0 or (shared and (self.pairs_reach_terms or self.recognition_steps > 0))
 
     def replace(self, **changes: Any) -> Config:
         """A copy with some options changed; an unknown name raises with the known ones."""

@@ -10,8 +10,12 @@ One head (W_a, b_a, v, W_r, b_r) for each target relation.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import torch
 from torch import Tensor, nn
+
+from cogstage.model.config import Config
 
 NEVER = -1e30
 
@@ -19,20 +23,29 @@ NEVER = -1e30
 class Decision(nn.Module):
     """Holds a head for each target relation."""
 
-    def __init__(self, heads: int, dimension: int, attention: str) -> None:
+    def __init__(self, config: Config, heads: int) -> None:
         super().__init__()
-        self.attention = attention
+        self.attention = config.attention
+        self.bf16 = config.precision == "bf16" and has_bf16()
+        dimension = config.pair_dimension or config.dimension
         scale = dimension**-0.5
         self.w_attention = nn.Parameter(torch.randn(heads, dimension, dimension) * scale)  # W_a (Q, d, d)
         self.b_attention = nn.Parameter(torch.zeros(heads, dimension))  # b_a (Q, d)
         self.v = nn.Parameter(torch.randn(heads, dimension) * scale)  # v (Q, d)
         self.w_relation = nn.Parameter(torch.randn(heads, dimension) * scale)  # W_r (Q, d)
         self.bias = nn.Parameter(torch.zeros(heads))  # b_r (Q,)
+        start = torch.full((heads,), config.temperature)
+        self.sharpness = nn.Parameter(start.log()) if config.temperature else None  # log of the factor on g (Q,)
 
     def weigh(self, vectors: Tensor, head: int) -> tuple[Tensor, Tensor]:
         """g and the value W_r·e of assumption vectors e (M, d): (M,), (M,)."""
-        hidden = torch.addmm(self.b_attention[head], vectors, self.w_attention[head]).tanh()
-        return hidden @ self.v[head], vectors @ self.w_relation[head]
+        with torch.autocast(vectors.device.type, torch.bfloat16, enabled=self.bf16):
+            hidden = torch.addmm(self.b_attention[head], vectors, self.w_attention[head])
+        hidden = hidden.to(vectors.dtype).tanh()
+        gate = hidden @ self.v[head]
+        if self.sharpness is not None:
+            gate = gate * self.sharpness[head].exp()
+        return gate, vectors @ self.w_relation[head]
 
     def weights(self, gate: Tensor, keep: Tensor | None = None) -> Tensor:
         """p_ij from g (B, P) over the assumptions that are kept; all 0 where none is."""
@@ -44,6 +57,14 @@ class Decision(nn.Module):
     def logit(self, attention: Tensor, value: Tensor, head: int) -> Tensor:
         """Σ p_ij·value_ij + b_r: (B, P), (B, P) -> (B,)."""
         return (attention * value).sum(1) + self.bias[head]
+
+
+def has_bf16() -> bool:
+    """Whether this machine multiplies bfloat16 in hardware."""
+    if torch.cuda.is_available():
+        return bool(torch.cuda.is_bf16_supported())
+    flags = Path("/proc/cpuinfo")
+    return flags.exists() and "bf16" in flags.read_text(encoding="utf-8", errors="ignore")
 
 
 def _softmax(gate: Tensor) -> Tensor:

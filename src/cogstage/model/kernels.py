@@ -1,11 +1,15 @@
 """Kernels for lists of term pairs, each with its own backward: nothing of size pairs × relations × dimension is kept.
 
 ``l1_scores`` and ``pair_sum`` take numba on the CPU and plain torch elsewhere; both give the same values.
-Sums over pairs go through a fixed number of partial sums, so results do not depend on the number of threads.
+Pairs are divided into a fixed number of parts, so results do not depend on the number of threads.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Any
 
 import numba
@@ -13,107 +17,114 @@ import numpy as np
 import torch
 from torch import Tensor
 
-PARTS = 8  # partial sums of a backward pass
+PARTS = 4  # into which the pairs of a call are divided; each has its own partial sums in a backward pass
+FEW = 2048  # below so many pairs threads cost more than they bring
 NUMBA_DTYPES = (torch.float32, torch.float64)
-_jit = numba.njit(parallel=True, fastmath={"reassoc", "contract", "nsz", "arcp"}, cache=True, nogil=True)
+_jit = numba.njit(fastmath={"reassoc", "contract", "nsz", "arcp"}, cache=True, nogil=True)
 
 
 @_jit
-def _l1_forward(terms: Any, relations: Any, left: Any, right: Any, scores: Any) -> None:
+def _l1_forward(part: int, terms: Any, relations: Any, left: Any, right: Any, scores: Any) -> None:
     pairs, dimension, count = left.shape[0], terms.shape[1], relations.shape[0]
-    for part in numba.prange(4 * PARTS):
-        difference = np.empty(dimension, terms.dtype)
-        for m in range(part * pairs // (4 * PARTS), (part + 1) * pairs // (4 * PARTS)):
-            i, j = left[m], right[m]
+    difference = np.empty(dimension, terms.dtype)
+    for m in range(part * pairs // PARTS, (part + 1) * pairs // PARTS):
+        i, j = left[m], right[m]
+        for x in range(dimension):
+            difference[x] = terms[i, x] - terms[j, x]
+        for k in range(count):
+            total = terms.dtype.type(0)
             for x in range(dimension):
-                difference[x] = terms[i, x] - terms[j, x]
-            for k in range(count):
-                total = terms.dtype.type(0)
-                for x in range(dimension):
-                    total += abs(difference[x] + relations[k, x])
-                scores[m, k] = -total
+                total += abs(difference[x] + relations[k, x])
+            scores[m, k] = -total
 
 
 @_jit
 def _l1_backward(
-    terms: Any, relations: Any, left: Any, right: Any, grad: Any, grad_terms: Any, grad_relations: Any
+    part: int, terms: Any, relations: Any, left: Any, right: Any, grad: Any, grad_terms: Any, grad_relations: Any
 ) -> None:
     pairs, dimension, count = left.shape[0], terms.shape[1], relations.shape[0]
     zero, one = terms.dtype.type(0), terms.dtype.type(1)
-    for part in numba.prange(PARTS):
-        difference = np.empty(dimension, terms.dtype)
-        moved = np.empty(dimension, terms.dtype)
-        for m in range(part * pairs // PARTS, (part + 1) * pairs // PARTS):
-            i, j = left[m], right[m]
-            touched = False
-            for k in range(count):
-                weight = grad[m, k]
-                if weight == zero:  # most relations do not beat NA: nothing flows
-                    continue
-                if not touched:
-                    touched = True
-                    for x in range(dimension):
-                        difference[x] = terms[i, x] - terms[j, x]
-                        moved[x] = zero
+    difference = np.empty(dimension, terms.dtype)
+    moved = np.empty(dimension, terms.dtype)
+    for m in range(part * pairs // PARTS, (part + 1) * pairs // PARTS):
+        i, j = left[m], right[m]
+        touched = False
+        for k in range(count):
+            weight = grad[m, k]
+            if weight == zero:  # most relations do not beat NA: nothing flows
+                continue
+            if not touched:
+                touched = True
                 for x in range(dimension):
-                    value = difference[x] + relations[k, x]
-                    step = -weight * ((one if value > zero else zero) - (one if value < zero else zero))
-                    moved[x] += step
-                    grad_relations[part, k, x] += step
-            if touched:
-                for x in range(dimension):
-                    grad_terms[part, i, x] += moved[x]
-                    grad_terms[part, j, x] -= moved[x]
+                    difference[x] = terms[i, x] - terms[j, x]
+                    moved[x] = zero
+            for x in range(dimension):
+                value = difference[x] + relations[k, x]
+                step = -weight * ((one if value > zero else zero) - (one if value < zero else zero))
+                moved[x] += step
+                grad_relations[part, k, x] += step
+        if touched:
+            for x in range(dimension):
+                grad_terms[part, i, x] += moved[x]
+                grad_terms[part, j, x] -= moved[x]
 
 
 @_jit
-def _triples_forward(terms: Any, relations: Any, left: Any, name: Any, right: Any, scores: Any) -> None:
+def _triples_forward(part: int, terms: Any, relations: Any, left: Any, name: Any, right: Any, scores: Any) -> None:
     pairs, dimension = left.shape[0], terms.shape[1]
-    for part in numba.prange(4 * PARTS):
-        for m in range(part * pairs // (4 * PARTS), (part + 1) * pairs // (4 * PARTS)):
-            i, k, j = left[m], name[m], right[m]
-            total = terms.dtype.type(0)
-            for x in range(dimension):
-                total += abs(terms[i, x] + relations[k, x] - terms[j, x])
-            scores[m] = -total
+    for m in range(part * pairs // PARTS, (part + 1) * pairs // PARTS):
+        i, k, j = left[m], name[m], right[m]
+        total = terms.dtype.type(0)
+        for x in range(dimension):
+            total += abs(terms[i, x] + relations[k, x] - terms[j, x])
+        scores[m] = -total
 
 
 @_jit
 def _triples_backward(
-    terms: Any, relations: Any, left: Any, name: Any, right: Any, grad: Any, grad_terms: Any, grad_relations: Any
+    part: int,
+    terms: Any,
+    relations: Any,
+    left: Any,
+    name: Any,
+    right: Any,
+    grad: Any,
+    grad_terms: Any,
+    grad_relations: Any,
 ) -> None:
     pairs, dimension = left.shape[0], terms.shape[1]
     zero, one = terms.dtype.type(0), terms.dtype.type(1)
-    for part in numba.prange(PARTS):
-        for m in range(part * pairs // PARTS, (part + 1) * pairs // PARTS):
-            i, k, j, weight = left[m], name[m], right[m], grad[m]
-            if weight == zero:
-                continue
-            for x in range(dimension):
-                value = terms[i, x] + relations[k, x] - terms[j, x]
-                step = -weight * ((one if value > zero else zero) - (one if value < zero else zero))
-                grad_terms[part, i, x] += step
-                grad_terms[part, j, x] -= step
-                grad_relations[part, k, x] += step
+    for m in range(part * pairs // PARTS, (part + 1) * pairs // PARTS):
+        i, k, j, weight = left[m], name[m], right[m], grad[m]
+        if weight == zero:
+            continue
+        for x in range(dimension):
+            value = terms[i, x] + relations[k, x] - terms[j, x]
+            step = -weight * ((one if value > zero else zero) - (one if value < zero else zero))
+            grad_terms[part, i, x] += step
+            grad_terms[part, j, x] -= step
+            grad_relations[part, k, x] += step
 
 
 @_jit
-def _sum_forward(head: Any, tail: Any, left: Any, right: Any, features: Any, weights: Any, total: Any) -> None:
+def _sum_forward(
+    part: int, head: Any, tail: Any, left: Any, right: Any, features: Any, weights: Any, total: Any
+) -> None:
     pairs, dimension, count = left.shape[0], head.shape[1], weights.shape[0]
-    for part in numba.prange(4 * PARTS):
-        for m in range(part * pairs // (4 * PARTS), (part + 1) * pairs // (4 * PARTS)):
-            i, j = left[m], right[m]
-            for x in range(dimension):
-                total[m, x] = head[i, x] + tail[j, x]
-            for k in range(count):
-                feature = features[m, k]
-                if feature != 0:
-                    for x in range(dimension):
-                        total[m, x] += feature * weights[k, x]
+    for m in range(part * pairs // PARTS, (part + 1) * pairs // PARTS):
+        i, j = left[m], right[m]
+        for x in range(dimension):
+            total[m, x] = head[i, x] + tail[j, x]
+        for k in range(count):
+            feature = features[m, k]
+            if feature != 0:
+                for x in range(dimension):
+                    total[m, x] += feature * weights[k, x]
 
 
 @_jit
 def _sum_backward(
+    part: int,
     left: Any,
     right: Any,
     features: Any,
@@ -125,21 +136,32 @@ def _sum_backward(
     g_weights: Any,
 ) -> None:
     pairs, dimension, count = left.shape[0], weights.shape[1], weights.shape[0]
-    for part in numba.prange(PARTS):
-        for m in range(part * pairs // PARTS, (part + 1) * pairs // PARTS):
-            i, j = left[m], right[m]
+    for m in range(part * pairs // PARTS, (part + 1) * pairs // PARTS):
+        i, j = left[m], right[m]
+        for x in range(dimension):
+            g_head[part, i, x] += grad[m, x]
+            g_tail[part, j, x] += grad[m, x]
+        for k in range(count):
+            feature = features[m, k]
+            inner = weights.dtype.type(0)
             for x in range(dimension):
-                g_head[part, i, x] += grad[m, x]
-                g_tail[part, j, x] += grad[m, x]
-            for k in range(count):
-                feature = features[m, k]
-                inner = weights.dtype.type(0)
+                inner += grad[m, x] * weights[k, x]
+            g_features[m, k] = inner
+            if feature != 0:
                 for x in range(dimension):
-                    inner += grad[m, x] * weights[k, x]
-                g_features[m, k] = inner
-                if feature != 0:
-                    for x in range(dimension):
-                        g_weights[part, k, x] += feature * grad[m, x]
+                    g_weights[part, k, x] += feature * grad[m, x]
+
+
+@_jit
+def _dot_forward(part: int, head: Any, tail: Any, left: Any, right: Any, scores: Any) -> None:
+    pairs, count, width = left.shape[0], head.shape[1], head.shape[2]
+    for m in range(part * pairs // PARTS, (part + 1) * pairs // PARTS):
+        i, j = left[m], right[m]
+        for k in range(count):
+            total = head.dtype.type(0)
+            for x in range(width):
+                total += head[i, k, x] * tail[j, x]
+            scores[m, k] = total
 
 
 @numba.njit(cache=True, nogil=True)
@@ -181,11 +203,25 @@ def distinct_pairs(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(begin[:count]), torch.from_numpy(which)
 
 
-_THREADS = max(1, min(torch.get_num_threads(), numba.get_num_threads()))
+def _spread(kernel: Callable[..., None], pairs: int, *arrays: np.ndarray) -> None:
+    """Run a kernel on all parts, in as many threads as torch was given.
+
+    Not numba's own threads: under OpenMP they share torch's pool and change its size.
+    """
+    threads = torch.get_num_threads()
+    if threads == 1 or pairs < FEW:
+        for part in range(PARTS):
+            kernel(part, *arrays)
+    else:
+        list(_pool(os.getpid(), min(threads, PARTS)).map(lambda part: kernel(part, *arrays), range(PARTS)))
+
+
+@lru_cache(maxsize=4)
+def _pool(process: int, threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="cogstage-kernel")
 
 
 def _on_numba(*tensors: Tensor) -> bool:
-    numba.set_num_threads(_THREADS)  # as many as torch was given, also in threads that a server made
     return all(tensor.device.type == "cpu" and tensor.dtype in NUMBA_DTYPES for tensor in tensors)
 
 
@@ -198,7 +234,7 @@ class _L1Scores(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, terms: Tensor, relations: Tensor, left: Tensor, right: Tensor) -> Tensor:
         scores = terms.new_empty(len(left), len(relations))
-        _l1_forward(_array(terms), _array(relations), left.numpy(), right.numpy(), scores.numpy())
+        _spread(_l1_forward, len(left), _array(terms), _array(relations), left.numpy(), right.numpy(), scores.numpy())
         ctx.save_for_backward(terms, relations, left, right)
         return scores
 
@@ -208,7 +244,7 @@ class _L1Scores(torch.autograd.Function):
         grad_terms = terms.new_zeros(PARTS, *terms.shape)
         grad_relations = relations.new_zeros(PARTS, *relations.shape)
         arrays = (_array(terms), _array(relations), left.numpy(), right.numpy(), _array(grads[0]))
-        _l1_backward(*arrays, grad_terms.numpy(), grad_relations.numpy())
+        _spread(_l1_backward, len(left), *arrays, grad_terms.numpy(), grad_relations.numpy())
         return grad_terms.sum(0), grad_relations.sum(0), None, None
 
 
@@ -217,7 +253,7 @@ class _L1Triples(torch.autograd.Function):
     def forward(ctx: Any, terms: Tensor, relations: Tensor, left: Tensor, name: Tensor, right: Tensor) -> Tensor:
         scores = terms.new_empty(len(left))
         arrays = (_array(terms), _array(relations), _array(left), _array(name), _array(right))
-        _triples_forward(*arrays, scores.numpy())
+        _spread(_triples_forward, len(left), *arrays, scores.numpy())
         ctx.save_for_backward(terms, relations, left, name, right)
         return scores
 
@@ -227,7 +263,7 @@ class _L1Triples(torch.autograd.Function):
         grad_terms = terms.new_zeros(PARTS, *terms.shape)
         grad_relations = relations.new_zeros(PARTS, *relations.shape)
         arrays = (_array(terms), _array(relations), _array(left), _array(name), _array(right), _array(grads[0]))
-        _triples_backward(*arrays, grad_terms.numpy(), grad_relations.numpy())
+        _spread(_triples_backward, len(left), *arrays, grad_terms.numpy(), grad_relations.numpy())
         return grad_terms.sum(0), grad_relations.sum(0), None, None, None
 
 
@@ -238,7 +274,7 @@ class _PairSum(torch.autograd.Function):
     ) -> Tensor:
         total = head.new_empty(len(left), head.shape[1])
         arrays = (_array(head), _array(tail), left.numpy(), right.numpy(), _array(features), _array(weights))
-        _sum_forward(*arrays, total.numpy())
+        _spread(_sum_forward, len(left), *arrays, total.numpy())
         ctx.save_for_backward(left, right, features, weights)
         ctx.shapes = head.shape, tail.shape
         return total
@@ -249,7 +285,9 @@ class _PairSum(torch.autograd.Function):
         g_head, g_tail = (grads[0].new_zeros(PARTS, *shape) for shape in ctx.shapes)
         g_features, g_weights = torch.empty_like(features), weights.new_zeros(PARTS, *weights.shape)
         arrays = (left.numpy(), right.numpy(), _array(features), _array(weights), _array(grads[0]))
-        _sum_backward(*arrays, g_head.numpy(), g_tail.numpy(), g_features.numpy(), g_weights.numpy())
+        _spread(
+            _sum_backward, len(left), *arrays, g_head.numpy(), g_tail.numpy(), g_features.numpy(), g_weights.numpy()
+        )
         return g_head.sum(0), g_tail.sum(0), None, None, g_features, g_weights.sum(0)
 
 
@@ -268,6 +306,15 @@ def l1_triples(terms: Tensor, relations: Tensor, left: Tensor, name: Tensor, rig
         result: Tensor = _L1Triples.apply(terms, relations, left, name, right)  # type: ignore[no-untyped-call]
         return result
     return -(terms[left] + relations[name] - terms[right]).abs().sum(1)
+
+
+def dot_scores(head: Tensor, tail: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    """head[left[m], k]·tail[right[m]], without gradient; (T, R, w), (T, w), (M,), (M,) -> (M, R)."""
+    if _on_numba(head, tail):
+        scores = head.new_empty(len(left), head.shape[1])
+        _spread(_dot_forward, len(left), _array(head), _array(tail), _array(left), _array(right), scores.numpy())
+        return scores
+    return torch.einsum("mrw,mw->mr", head[left], tail[right])
 
 
 def pair_sum(head: Tensor, tail: Tensor, left: Tensor, right: Tensor, features: Tensor, weights: Tensor) -> Tensor:

@@ -33,8 +33,8 @@ class Adam:
         self._dense = torch.optim.AdamW(groups, lr=rate, betas=BETAS, eps=EPSILON, fused=True)
         self._rows: dict[str, tuple[Tensor, Tensor, Tensor]] = {}  # name: moments (V, d), (V, d), steps (V,)
 
-    def step(self) -> float:
-        """One step; returns the norm of the gradient before clipping."""
+    def step(self, factor: float = 1.0) -> float:
+        """One step with ``factor`` times the learning rate; returns the norm of the gradient before clipping."""
         self._processes.sum_gradients(list(self._parameters.values()))
         sparse: dict[str, Tensor] = {}
         values: list[Tensor] = []
@@ -51,22 +51,23 @@ class Adam:
         if self._clip and norm > self._clip:
             for value in values:
                 value.mul_(self._clip / norm)
+        for group in self._dense.param_groups:
+            group["lr"] = factor * self._rate
         self._dense.step()
         for name, grad in sparse.items():
-            self._step_rows(name, grad)
+            self._step_rows(name, grad, factor * self._rate)
         for parameter in self._parameters.values():
             parameter.grad = None
         return norm
 
     @torch.no_grad()
-    def _step_rows(self, name: str, grad: Tensor) -> None:
+    def _step_rows(self, name: str, grad: Tensor, rate: float) -> None:
         parameter = self._parameters[name]
         if name not in self._rows:
             steps = torch.zeros(len(parameter), dtype=parameter.dtype, device=parameter.device)
             self._rows[name] = (torch.zeros_like(parameter), torch.zeros_like(parameter), steps)
         first, second, steps = self._rows[name]
         rows, value = grad.indices()[0], grad.values()
-        rate = self._rate
         count = steps[rows] + 1
         mean = first[rows].lerp_(value, 1 - BETAS[0])
         square = second[rows].mul_(BETAS[1]).addcmul_(value, value, value=1 - BETAS[1])

@@ -140,6 +140,10 @@ class AssociationTable:
         self._ids = torch.empty(0, self._count, dtype=torch.long, device=device)
         self._probability = torch.empty(0, self._count, dtype=self._recall.term.dtype, device=device)
 
+    def recall_now(self, nodes: Tensor) -> None:
+        """Recall for many terms at once, so that what they recall does not depend on who asks first."""
+        self.of(torch.unique(nodes))
+
     def of(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
         """Associations of each node: ids (n, N) and p (n, N)."""
         missing = torch.unique(nodes[self._row[nodes] < 0])
@@ -153,7 +157,7 @@ class AssociationTable:
 
 
 def svd_start(recall: Recall, ppmi: sp.csr_matrix, seed: int) -> None:
-    """Begin υ = U·√S and υ' = V·√S of the truncated SVD of PPMI, scaled to the size of a random start.
+    """Begin υ = U·√S and υ' = V·√S of the truncated SVD of PPMI, so that υ'_j·υ_i is near PPMI(i,j) from the start.
 
     A term without a positive PPMI keeps its random vector.
     """
@@ -165,9 +169,7 @@ def svd_start(recall: Recall, ppmi: sp.csr_matrix, seed: int) -> None:
     left, size, right = randomized_svd(ppmi, dimension, n_iter=4, random_state=seed)
     for parameter, vectors in ((recall.term, left), (recall.context, right.T)):
         start = vectors * np.sqrt(size)
-        norm = np.linalg.norm(start, axis=1, keepdims=True)
-        known = np.flatnonzero(norm[:, 0] > 1e-8)
-        start = torch.from_numpy(start[known] / norm[known]).to(parameter.dtype)
+        known = torch.from_numpy(np.flatnonzero(np.abs(start).sum(axis=1) > 1e-8))
         with torch.no_grad():
-            parameter[torch.from_numpy(known), :dimension] = start
-            parameter[torch.from_numpy(known), dimension:] = 0.0
+            parameter[known] = 0.0
+            parameter[known, :dimension] = torch.from_numpy(start).to(parameter.dtype)[known]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,15 @@ class RecognitionBatch:
 
 
 @dataclass(frozen=True)
+class LogisticBatch:
+    """One batch of the bilinear L_r, in node ids."""
+
+    triples: np.ndarray  # (b, 3) head, relation, tail; no inverses, they are the same score read backwards
+    label: np.ndarray  # (b,) float, 1 for a fact
+    weight: np.ndarray  # (b,) float
+
+
+@dataclass(frozen=True)
 class PairBatch:
     """One batch of L_p: labelled pairs, each with its target relation."""
 
@@ -33,36 +42,79 @@ class PairBatch:
     tail: np.ndarray  # (b,)
     target: np.ndarray  # (b,) number in the data set's relations
     label: np.ndarray  # (b,) float
+    fold: np.ndarray  # (b,) which part of the facts the pair belongs to, -1 without folds
 
     def __len__(self) -> int:
         return len(self.head)
 
     def __getitem__(self, chosen: np.ndarray) -> PairBatch:
-        return PairBatch(self.head[chosen], self.tail[chosen], self.target[chosen], self.label[chosen])
+        return PairBatch(*(column[chosen] for column in (self.head, self.tail, self.target, self.label, self.fold)))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The facts and training negatives that one recognition may learn from."""
+
+    facts: np.ndarray  # (F, 3)
+    tails: np.ndarray  # (2F,) tails by relation, as often as they occur; heads are tails of the inverse
+    begin: np.ndarray  # (2R+1,) where each relation's tails begin
+    negatives: np.ndarray  # (N, 3) head, relation, tail of training negatives
 
 
 class Sampler:
-    """Draws from a :class:`FittingView`, always with the generator it is handed."""
+    """Draws from a :class:`FittingView`, always with the generator it is handed.
 
-    def __init__(self, view: FittingView, config: Config, terms: int, targets: Sequence[int]) -> None:
-        self._view, self._config, self._relations = view, config, len(view.relations)
-        facts = view.train_facts()
-        if not len(facts):
+    With ``folds`` the training pairs are dealt out by pair of terms; a batch for fold f has nothing of that part.
+    """
+
+    def __init__(self, view: FittingView, config: Config, terms: int, targets: Sequence[int], seed: int = 0) -> None:
+        self._view, self._config, self._relations, self._terms = view, config, len(view.relations), terms
+        given = view.train_facts()
+        if not len(given):
             raise UsageError("the data set has no training facts; build it on facts that the graph's terms hold")
-        forward = np.stack([facts.head, facts.relation, facts.tail], 1).astype(np.int64)
-        self._facts = forward
-        backward = forward[:, [2, 1, 0]] + np.array([0, self._relations, 0])
-        both = np.concatenate([forward, backward])
-        self.fact_terms = np.unique(both[:, 0])
+        facts = np.stack([given.head, given.relation, given.tail], 1).astype(np.int64)
+        self.fact_terms = np.unique(facts[:, [0, 2]])
         self.candidates = self.fact_terms if config.candidates == "facts" else np.arange(terms)
-        order = np.argsort(both[:, 1], kind="stable")
-        self._tails = both[order, 2]  # tails by relation, as often as they occur; heads are tails of the inverse
-        self._begin = np.searchsorted(both[order, 1], np.arange(2 * self._relations + 1))
-        negatives = [view.pairs(relation, "train") for relation in view.relations]
-        drawn = [np.stack([p.head[p.label == 0], p.tail[p.label == 0]], 1) for p in negatives]
-        pairs = np.concatenate(drawn).astype(np.int64)
-        self._negatives = pairs[~view.is_known(pairs[:, 0], pairs[:, 1])]
+        pairs = [view.pairs(relation, "train") for relation in view.relations]
+        drawn = [
+            np.stack([p.head[p.label == 0], np.full((p.label == 0).sum(), number), p.tail[p.label == 0]], 1)
+            for number, p in enumerate(pairs)
+        ]
+        negatives = np.concatenate(drawn).astype(np.int64)
+        negatives = negatives[~view.is_known(negatives[:, 0], negatives[:, 2])]
+        negatives = negatives[np.isin(negatives[:, [0, 2]], self.fact_terms).all(axis=1)]
+        self._keys = np.unique(self._key(*np.concatenate([facts, negatives])[:, [0, 2]].T))
+        self._key_fold = np.random.default_rng([seed, 77]).integers(max(1, config.folds), size=len(self._keys))
+        self._parts = {-1: self._part(facts, negatives, -1)}
+        for fold in range(config.folds):
+            self._parts[fold] = self._part(facts, negatives, fold)
         self.train, self.dev = (self._labelled(split, targets) for split in ("train", "dev"))
+
+    @property
+    def n_facts(self) -> int:
+        """How many training facts there are."""
+        return len(self._parts[-1].facts)
+
+    def _key(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
+        result: np.ndarray = np.minimum(head, tail) * np.int64(self._terms) + np.maximum(head, tail)
+        return result
+
+    def _fold_of(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
+        """The fold of each pair, in either direction; -1 for a pair that is in none."""
+        key = self._key(head, tail)
+        place = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
+        return np.where(self._keys[place] == key, self._key_fold[place], -1)
+
+    def _part(self, facts: np.ndarray, negatives: np.ndarray, fold: int) -> _Part:
+        if fold >= 0:
+            facts = facts[self._fold_of(facts[:, 0], facts[:, 2]) != fold]
+            negatives = negatives[self._fold_of(negatives[:, 0], negatives[:, 2]) != fold]
+            if not len(facts):
+                raise UsageError(f"too few training facts for folds={self._config.folds}; set folds=0")
+        both = np.concatenate([facts, facts[:, [2, 1, 0]] + np.array([0, self._relations, 0])])
+        order = np.argsort(both[:, 1], kind="stable")
+        begin = np.searchsorted(both[order, 1], np.arange(2 * self._relations + 1))
+        return _Part(facts, both[order, 2], begin, negatives)
 
     def _labelled(self, split: str, targets: Sequence[int]) -> PairBatch:
         parts = [(target, self._view.pairs(self._view.relations[target], split)) for target in targets]
@@ -70,54 +122,107 @@ class Sampler:
             if not len(pairs) or pairs.label.min() == pairs.label.max():
                 name = self._view.relations[target]
                 raise UsageError(f"the {split} pairs of {name} lack positives or negatives; choose another relation")
-        return PairBatch(
-            np.concatenate([pairs.head for _, pairs in parts]).astype(np.int64),
-            np.concatenate([pairs.tail for _, pairs in parts]).astype(np.int64),
-            np.concatenate([np.full(len(pairs), target) for target, pairs in parts]),
-            np.concatenate([pairs.label for _, pairs in parts]).astype(np.float32),
-        )
+        head = np.concatenate([pairs.head for _, pairs in parts]).astype(np.int64)
+        tail = np.concatenate([pairs.tail for _, pairs in parts]).astype(np.int64)
+        number = np.concatenate([np.full(len(pairs), target) for target, pairs in parts])
+        label = np.concatenate([pairs.label for _, pairs in parts]).astype(np.float32)
+        fold = np.full(len(head), -1)
+        if self._config.folds and split == "train":
+            # a negative that names a term of no training fact is in no recognition's facts: any fold will do
+            found = self._fold_of(head, tail)
+            fold = np.where(found >= 0, found, np.arange(len(head)) % self._config.folds)
+        return PairBatch(head, tail, number, label, fold)
 
-    def pair_batches(self, rng: np.random.Generator) -> Iterator[PairBatch]:
-        """The training pairs of an epoch, shuffled."""
-        order = rng.permutation(len(self.train))
-        for begin in range(0, len(order), self._config.pair_batch):
-            yield self.train[order[begin : begin + self._config.pair_batch]]
+    def pair_batches(self, rng: np.random.Generator) -> list[PairBatch]:
+        """The training pairs of an epoch, shuffled; with folds each batch is of one relation and one fold."""
+        size, train = self._config.pair_batch, self.train
+        order = rng.permutation(len(train))
+        if not self._config.folds:
+            return [train[order[begin : begin + size]] for begin in range(0, len(order), size)]
+        group = train.target[order] * self._config.folds + train.fold[order]
+        batches = []
+        for number in np.unique(group):
+            chosen = order[group == number]
+            batches += [train[chosen[begin : begin + size]] for begin in range(0, len(chosen), size)]
+        return [batches[place] for place in rng.permutation(len(batches))]
 
-    def recognition_batch(self, rng: np.random.Generator) -> RecognitionBatch:
+    def recognition_batch(self, rng: np.random.Generator, fold: int = -1) -> RecognitionBatch:
         """Training facts with their inverses, corrupted heads and tails, and NA pairs."""
-        triples = self._facts[rng.integers(len(self._facts), size=self._config.recognition_batch)]
+        part = self._parts[fold]
+        triples = part.facts[rng.integers(len(part.facts), size=self._config.recognition_batch)]
         inverse = triples[:, [2, 1, 0]] + np.array([0, self._relations, 0])
         triples = np.concatenate([triples, inverse])
         opposite = (triples[:, 1] + self._relations) % (2 * self._relations)
-        tails, tails_allowed = self._corrupted(triples[:, 0], triples[:, 1], rng)
-        heads, heads_allowed = self._corrupted(triples[:, 2], opposite, rng)
-        return RecognitionBatch(triples, heads, tails, np.stack([tails_allowed, heads_allowed]), self._na(rng))
+        tails, tails_allowed = self._corrupted(part, fold, triples[:, 0], triples[:, 1], rng)
+        heads, heads_allowed = self._corrupted(part, fold, triples[:, 2], opposite, rng)
+        na = self._na(part, fold, rng)
+        return RecognitionBatch(triples, heads, tails, np.stack([tails_allowed, heads_allowed]), na)
 
-    def _corrupted(self, fixed: np.ndarray, relation: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+    def logistic_batch(self, rng: np.random.Generator, fold: int = -1) -> LogisticBatch:
+        """Facts (weight 1), training negatives and typed ones that share a weight of 1 a fact, and random pairs."""
+        part, count, fresh = self._parts[fold], self._config.recognition_batch, self._config.fresh_negatives
+        facts = part.facts[rng.integers(len(part.facts), size=count)]
+        relation = np.repeat(facts[:, 1], fresh)
+        typed = np.stack(
+            [self._own(part, relation + self._relations, rng), relation, self._own(part, relation, rng)], 1
+        )
+        anything = self._any(count, 2, rng)
+        loose = np.stack([anything[:, 0], facts[:, 1], anything[:, 1]], 1)
+        drawn = [facts]
+        if len(part.negatives):
+            drawn.append(part.negatives[rng.integers(len(part.negatives), size=count)])
+        kept = [self._unknown(rows, fold) for rows in (typed, loose)]
+        triples = np.concatenate([*drawn, *kept])
+        share = 1.0 / (1 + fresh)
+        shares = [1.0, *[share] * (len(drawn) - 1), share, 0.25]
+        sizes = [len(rows) for rows in (*drawn, *kept)]
+        label = np.arange(len(triples)) < count
+        return LogisticBatch(triples, label.astype(np.float32), np.repeat(shares, sizes).astype(np.float32))
+
+    def _own(self, part: _Part, relation: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """A tail of each relation, as often as it occurs."""
+        begin, size = part.begin[relation], np.diff(part.begin)[relation]
+        drawn: np.ndarray = part.tails[begin + (rng.random(len(relation)) * size).astype(np.int64)]
+        return drawn
+
+    def _unknown(self, triples: np.ndarray, fold: int) -> np.ndarray:
+        """Those triples whose pair is no known fact, not of the fold, and two different terms."""
+        kept: np.ndarray = triples[self._free(triples[:, 0], triples[:, 2], fold) & (triples[:, 0] != triples[:, 2])]
+        return kept
+
+    def _free(self, head: np.ndarray, tail: np.ndarray, fold: int) -> np.ndarray:
+        free = ~self._view.is_known(head, tail)
+        if fold >= 0:
+            free &= self._fold_of(head, tail) != fold
+        return free
+
+    def _corrupted(
+        self, part: _Part, fold: int, fixed: np.ndarray, relation: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Terms in place of the true tail: (b, n), and whether each makes a pair that is no known fact."""
         batch, count = len(fixed), self._config.negatives
-        begin, size = self._begin[relation], np.diff(self._begin)[relation]
-        typed = self._tails[begin[:, None] + (rng.random((batch, count)) * size[:, None]).astype(np.int64)]
+        typed = self._own(part, np.repeat(relation, count), rng).reshape(batch, count)
         drawn = np.where(rng.random((batch, count)) < self._config.typed_negatives, typed, self._any(batch, count, rng))
         wide = np.broadcast_to(fixed[:, None], drawn.shape)
-        known = self._view.is_known(wide, drawn)
+        free = self._free(wide, drawn, fold)
         for _ in range(REDRAWS):
-            again = np.nonzero(known)
+            again = np.nonzero(~free)
             drawn[again] = self.fact_terms[rng.integers(len(self.fact_terms), size=len(again[0]))]
-            known[again] = self._view.is_known(wide[again], drawn[again])
-        return drawn, ~known
+            free[again] = self._free(wide[again], drawn[again], fold)
+        return drawn, free
 
     def _any(self, batch: int, count: int, rng: np.random.Generator) -> np.ndarray:
         drawn: np.ndarray = self.fact_terms[rng.integers(len(self.fact_terms), size=(batch, count))]
         return drawn
 
-    def _na(self, rng: np.random.Generator) -> np.ndarray:
+    def _na(self, part: _Part, fold: int, rng: np.random.Generator) -> np.ndarray:
         """NA pairs: half training negatives, half random candidate pairs, in either direction; never a known fact."""
         count = self._config.na_pairs
         pairs = self._any(count, 2, rng)
-        if len(self._negatives):
-            half = self._negatives[rng.integers(len(self._negatives), size=count // 2)]
-            pairs[: count // 2] = half
+        if len(part.negatives):
+            half = part.negatives[rng.integers(len(part.negatives), size=count // 2)]
+            pairs[: count // 2] = half[:, [0, 2]]
         turned = rng.random(count) < 0.5
         pairs[turned] = pairs[turned][:, ::-1]
-        return pairs[~self._view.is_known(pairs[:, 0], pairs[:, 1]) & (pairs[:, 0] != pairs[:, 1])]
+        kept: np.ndarray = pairs[self._free(pairs[:, 0], pairs[:, 1], fold) & (pairs[:, 0] != pairs[:, 1])]
+        return kept

@@ -7,6 +7,7 @@ alone and begins with fresh associations, so that a run resumed at any round's e
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from torch.nn import functional as F
 
 from cogstage.errors import CogstageError, UsageError
 from cogstage.knowledge.dataset import FittingView, Triples
+from cogstage.model.bilinear import Bilinear
 from cogstage.model.checkpoint import Checkpoint, copy_weights, put_weights
 from cogstage.model.closed_world import ClosedWorld
 from cogstage.model.cogstage import Network, OpenWorld, World, assume
@@ -26,11 +28,26 @@ from cogstage.model.distributed import Processes
 from cogstage.model.measures import dev_measures
 from cogstage.model.optimiser import Adam
 from cogstage.model.recall import RecallTargets
-from cogstage.model.sampling import PairBatch, Sampler
+from cogstage.model.recognition import Recognition
+from cogstage.model.sampling import LogisticBatch, PairBatch, RecognitionBatch, Sampler
 from cogstage.progress import SILENT, Progress
 
 BLOCK = 250  # steps of pre-training in a round
 EVALUATE_AT_ONCE = 256
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of pre-training: one loss, one optimiser."""
+
+    stage: str  # "recall" or "recognition"
+    steps: int
+    fold: int = -1  # which of the recognitions; -1 is the one that is kept
+
+    @property
+    def title(self) -> str:
+        """How it is reported."""
+        return f"Pre-training {self.stage}" + (f", fold {self.fold + 1}" if self.fold >= 0 else "")
 
 
 @dataclass
@@ -73,21 +90,57 @@ class Trainer:
         self._checkpoint, self._time_limit = checkpoint, time_limit
         self.device = network.recall.term.device
         terms = len(network.recall.term)
-        self.sampler = Sampler(view, self.config, terms, network.targets)
+        self.sampler = Sampler(view, self.config, terms, network.targets, seed)
         self.candidates = torch.from_numpy(self.sampler.candidates).to(self.device)
         self.world: World = make_world(network, view.train_facts(), len(view.relations), self.candidates)
-        later = {name for name, _ in network.named_parameters() if not name.startswith("recall.")}
-        decay = dict.fromkeys(later, self.config.weight_decay)
-        self._adam = Adam(
-            network.named_parameters(), self.config.learning_rate, self.config.clip, decay, self._processes
-        )
+        asked = [part for pairs in (self.sampler.train, self.sampler.dev) for part in (pairs.head, pairs.tail)]
+        self._asked = torch.from_numpy(np.unique(np.concatenate(asked))).to(self.device)
+        self._phases = self._plan()
+        blocks = [(phase, begin) for phase in self._phases for begin in range(0, phase.steps, BLOCK)]
+        self._blocks: list[tuple[Phase, int]] = blocks
+        self._adam = self._new_adam()
         self.course = Course()
         self._best: dict[str, Tensor] = {}
         self._begun = time.monotonic()
-        blocks = [("recall", self.config.pretrain_recall), ("recognition", self.config.pretrain_recognition)]
-        self._pretraining = [
-            (stage, min(BLOCK, steps - begin)) for stage, steps in blocks for begin in range(0, steps, BLOCK)
+
+    def _plan(self) -> list[Phase]:
+        """Pre-training: stage 1, then stage 2, then stage 2 again for each fold."""
+        config = self.config
+        nodes = -(-len(self._targets.nodes) // config.recall_batch)
+        facts = -(-self.sampler.n_facts // config.recognition_batch)
+        phases = [
+            Phase("recall", config.pretrain_recall * nodes),
+            Phase("recognition", config.pretrain_recognition * facts),
         ]
+        share = (config.folds - 1) / config.folds if config.folds else 0.0
+        phases += [
+            Phase("recognition", max(1, round(share * config.pretrain_recognition * facts)), fold)
+            for fold in range(len(self.network.folds))
+        ]
+        return [phase for phase in phases if phase.steps]
+
+    def _new_adam(self, phase: Phase | None = None) -> Adam:
+        """An optimiser for a phase of pre-training, or for the epochs."""
+        config, rate = self.config, self.config.learning_rate
+        if phase is not None:
+            rate = (config.recall_rate if phase.stage == "recall" else config.recognition_rate) or rate
+        decay = {}
+        for name, _ in self.network.named_parameters():
+            stage2 = name.startswith(("recognition.", "folds."))
+            decay[name] = (
+                config.recognition_decay if stage2 else 0.0 if name.startswith("recall.") else config.weight_decay
+            )
+            if name.endswith(".offset"):
+                decay[name] = config.offset_decay
+        return Adam(self.network.named_parameters(), rate, config.clip, decay, self._processes)
+
+    def _factor(self, share: float) -> float:
+        """What the learning rate is multiplied by after this share of a phase."""
+        if self.config.schedule == "constant":
+            return 1.0
+        if share < 0.1:
+            return 0.04 + 0.96 * share / 0.1
+        return 0.5 * (1.0 + math.cos(math.pi * (share - 0.1) / 0.9)) + 1e-4
 
     # The course
 
@@ -103,8 +156,9 @@ class Trainer:
             self.course.stopped = "time limit"
             self._progress.done("stopped by the time limit")
             if not self._best:  # not one epoch: what there is must do
-                self._best = copy_weights(self.network)
+                self._best = self._kept_weights()
         self.course.seconds = time.monotonic() - self._begun
+        self.network.folds = torch.nn.ModuleList()  # they have done their work
         put_weights(self.network, self._best, "best epoch")
         self.world.refresh()
         return self.course
@@ -114,8 +168,8 @@ class Trainer:
         self.network.train()
         with torch.random.fork_rng():
             torch.manual_seed(int(rng.integers(2**62)) + self._processes.rank)
-            if self.course.round < len(self._pretraining):
-                self._pretrain(*self._pretraining[self.course.round], rng)
+            if self.course.round < len(self._blocks):
+                self._pretrain(*self._blocks[self.course.round], rng)
             else:
                 self._epoch(rng)
         self.course.round += 1
@@ -123,65 +177,72 @@ class Trainer:
         if self._checkpoint is not None and self._processes.first and (self._checkpoint.due or self.course.stopped):
             self._save()
 
-    def _pretrain(self, stage: str, steps: int, rng: np.random.Generator) -> None:
-        last = self.course.round + 1 == len(self._pretraining)
-        first = self.course.round == 0
-        changed = first or self._pretraining[self.course.round - 1][0] != stage
-        ends = last or self._pretraining[self.course.round + 1][0] != stage
-        if changed or not self.course.history:
-            total = sum(count for name, count in self._pretraining[self.course.round :] if name == stage)
-            self._progress.start(f"Pre-training {stage}", total)
-        losses = []
-        for _ in range(steps):
+    def _pretrain(self, phase: Phase, begin: int, rng: np.random.Generator) -> None:
+        if begin == 0:
+            self._adam = self._new_adam(phase)
+        if begin == 0 or self._resumed:
+            self._resumed = False
+            self._progress.start(phase.title, phase.steps - begin)
+        losses, end = [], min(begin + BLOCK, phase.steps)
+        for step in range(begin, end):
             self._check_time()
-            losses.append(self.recall_step(rng) if stage == "recall" else self.recognition_step(rng))
+            factor = self._factor(step / phase.steps)
+            if phase.stage == "recall":
+                losses.append(self.recall_step(rng, factor))
+            else:
+                losses.append(self.recognition_step(rng, factor, phase.fold))
             self._progress.advance(1, f"loss {losses[-1]:.4f}")
-        line = {
-            "round": self.course.round,
-            "stage": f"pretrain {stage}",
-            "steps": steps,
-            "loss": float(np.mean(losses)),
-        }
-        self._note(line)
-        if ends:
-            self._progress.done(f"loss {np.mean(losses):.4f}")
+        loss = float(np.mean(losses))
+        self._note({"round": self.course.round, "stage": phase.title.lower(), "steps": len(losses), "loss": loss})
+        if end == phase.steps:
+            self._progress.done(f"loss {loss:.4f}")
 
     def _epoch(self, rng: np.random.Generator) -> None:
+        if self.course.epoch == 0:
+            self._adam = self._new_adam()
+            self.world.refresh(self._asked)
+        elif self.config.recall_moves or self._resumed:
+            self.world.refresh(self._asked)
+        self._resumed = False
         self.course.epoch += 1
-        epoch, sums, since = self.course.epoch, {"loss_n": 0.0, "loss_r": 0.0, "loss_p": 0.0}, 0
-        batches = list(self.sampler.pair_batches(rng))
+        epoch, config = self.course.epoch, self.config
+        sums = {"loss_n": 0.0, "loss_r": 0.0, "loss_p": 0.0}
+        batches = self.sampler.pair_batches(rng)
         self._progress.start(f"Epoch {epoch}", len(batches))
-        self.world.refresh()
-        for batch in batches:
+        for number, batch in enumerate(batches):
             self._check_time()
-            if self.config.world == "open":
-                for _ in range(self.config.recall_steps):
-                    sums["loss_n"] += self.recall_step(rng) / self.config.recall_steps
-            for _ in range(self.config.recognition_steps):
-                sums["loss_r"] += self.recognition_step(rng) / self.config.recognition_steps
-            if self.config.refresh_every and since == self.config.refresh_every:
+            factor = self._factor((epoch - 1 + number / len(batches)) / config.epochs)
+            for _ in range(config.recall_steps if config.world == "open" else 0):
+                sums["loss_n"] += self.recall_step(rng, factor) / config.recall_steps
+            for _ in range(config.recognition_steps):
+                sums["loss_r"] += self.recognition_step(rng, factor) / config.recognition_steps
+            if config.recall_moves and config.refresh_every and number % config.refresh_every == 0:
                 self.world.refresh()
-                since = 0
-            since += 1
-            loss = self.pair_step(batch)
+            loss = self.pair_step(batch, factor)
             sums["loss_p"] += loss
             self._progress.advance(1, f"loss {loss:.4f}")
         means = {name: value / len(batches) for name, value in sums.items()}
-        self.world.refresh()
+        if config.recall_moves:
+            self.world.refresh(self._asked)
         dev = self.measure()
         f1 = self._processes.agree(float(np.mean([figures["f1"] for figures in dev.values()])))
         if f1 > self.course.best_f1:
             self.course.best_f1, self.course.best_epoch = f1, epoch
-            self._best = copy_weights(self.network)
-        if epoch - self.course.best_epoch >= self.config.patience:
+            self._best = self._kept_weights()
+        if epoch - self.course.best_epoch >= config.patience:
             self.course.stopped = "dev F1 no longer rises"
-        elif epoch >= self.config.epochs:
+        elif epoch >= config.epochs:
             self.course.stopped = "epochs used up"
         self._note({"round": self.course.round, "stage": "epoch", "epoch": epoch, **means, "dev_f1": f1, "dev": dev})
         self._progress.done(
             f"L_n {means['loss_n']:.3f}, L_r {means['loss_r']:.3f}, L_p {means['loss_p']:.3f}, dev F1 {f1:.4f}"
             f"{' *' if self.course.best_epoch == epoch else ''}"
         )
+
+    _resumed = False
+
+    def _kept_weights(self) -> dict[str, Tensor]:
+        return {name: value for name, value in copy_weights(self.network).items() if not name.startswith("folds.")}
 
     def _check_time(self) -> None:
         if self._time_limit is None:
@@ -198,7 +259,7 @@ class Trainer:
 
     # The three steps of Algorithm 1
 
-    def recall_step(self, rng: np.random.Generator) -> float:
+    def recall_step(self, rng: np.random.Generator, factor: float = 1.0) -> float:
         """One batch of L_n."""
         nodes = self._targets.nodes
         if not len(nodes):
@@ -207,50 +268,67 @@ class Trainer:
         own = nodes[self._processes.share(len(nodes))]
         sparse = self.config.optimizer == "lazy_adam"
         terms = F.embedding(torch.from_numpy(own).to(self.device), self.network.recall.term, sparse=sparse)
-        entries = tuple(part.to(self.device) for part in self._targets.rows(own))
-        loss = self.network.recall.loss(terms, entries)  # type: ignore[arg-type]
+        position, column, value = (part.to(self.device) for part in self._targets.rows(own))
+        loss = self.network.recall.loss(terms, (position, column, value))
         if self.config.recall_loss == "mean":
             loss = loss / len(nodes)
-        return self._step("L_n", [loss])
+        return self._step("L_n", [loss], factor)
 
-    def recognition_step(self, rng: np.random.Generator) -> float:
-        """One batch of L_r."""
-        batch = self.sampler.recognition_batch(rng)
+    def recognition_step(self, rng: np.random.Generator, factor: float = 1.0, fold: int = -1) -> float:
+        """One batch of L_r, for the recognition that is kept or for that of a fold."""
+        recognition = self.network.recognition if fold < 0 else self.network.folds[fold]
+        if isinstance(recognition, Bilinear):
+            loss = self._logistic_loss(recognition, self.sampler.logistic_batch(rng, fold))
+        else:
+            assert isinstance(recognition, Recognition)
+            loss = self._triple_loss(recognition, self.sampler.recognition_batch(rng, fold))
+        return self._step("L_r", [loss], factor)
+
+    def _logistic_loss(self, recognition: Bilinear, batch: LogisticBatch) -> Tensor:
+        mine = self._processes.share(len(batch.triples))
+        triples, label, weight = batch.triples[mine], batch.label[mine], batch.weight[mine]
+        nodes, (head, tail) = self._placed(triples[:, 0], triples[:, 2])
+        terms = recognition.terms(self.network.recall.term, nodes)
+        relation, wanted, share = (torch.from_numpy(x).to(self.device) for x in (triples[:, 1], label, weight))
+        local = torch.stack([head, relation, tail], 1)
+        loss = recognition.logistic_loss(terms, local, wanted.to(terms.dtype), share.to(terms.dtype))
+        return loss / float(batch.weight.sum())
+
+    def _triple_loss(self, recognition: Recognition, batch: RecognitionBatch) -> Tensor:
         mine, mine_na = (self._processes.share(len(rows)) for rows in (batch.triples, batch.na))
-        triples, heads, tails, na = batch.triples[mine], batch.heads[mine], batch.tails[mine], batch.na[mine_na]
-        ids = [triples[:, 0], triples[:, 2], heads, tails, na]
-        nodes, place = np.unique(np.concatenate([part.ravel() for part in ids]), return_inverse=True)
-        parts = np.split(torch.from_numpy(place).to(self.device), np.cumsum([part.size for part in ids])[:-1].tolist())
-        head, tail, heads_at, tails_at, na_at = (
-            part.reshape(array.shape) for part, array in zip(parts, ids, strict=True)
-        )
-        terms = self.network.terms(torch.from_numpy(nodes).to(self.device))
+        triples, na = batch.triples[mine], batch.na[mine_na]
+        ids = (triples[:, 0], triples[:, 2], batch.heads[mine], batch.tails[mine], na)
+        nodes, (head, tail, heads, tails, pairs) = self._placed(*ids)
+        terms = recognition.terms(self.network.recall.term, nodes)
         relation = torch.from_numpy(triples[:, 1]).to(self.device)
-        recognition = self.network.recognition
         allowed = torch.from_numpy(batch.allowed[:, mine]).to(self.device)
-        loss = recognition.triple_loss(terms, torch.stack([head, relation, tail], 1), heads_at, tails_at, allowed)
-        loss = loss / len(batch.triples)
-        left, right = torch.cat([head, na_at[:, 0]]), torch.cat([tail, na_at[:, 1]])
-        names = torch.cat([relation, torch.full((len(na_at),), recognition.na, device=self.device)])
+        loss = recognition.triple_loss(terms, torch.stack([head, relation, tail], 1), heads, tails, allowed)
+        left, right = torch.cat([head, pairs[:, 0]]), torch.cat([tail, pairs[:, 1]])
+        names = torch.cat([relation, torch.full((len(pairs),), recognition.na, device=self.device)])
         total = len(batch.triples) + len(batch.na)
-        loss = loss + recognition.relation_loss(terms, left, right, names) / total
-        return self._step("L_r", [loss])
+        return loss / len(batch.triples) + recognition.relation_loss(terms, left, right, names) / total
 
-    def pair_step(self, batch: PairBatch) -> float:
+    def _placed(self, *ids: np.ndarray) -> tuple[Tensor, list[Tensor]]:
+        """The distinct nodes among arrays of ids, and the arrays as positions among them."""
+        nodes, place = np.unique(np.concatenate([part.ravel() for part in ids]), return_inverse=True)
+        ends = np.cumsum([part.size for part in ids])[:-1]
+        parts = [x.reshape(part.shape) for x, part in zip(np.split(place.ravel(), ends), ids, strict=True)]
+        return torch.from_numpy(nodes).to(self.device), [torch.from_numpy(x).to(self.device) for x in parts]
+
+    def pair_step(self, batch: PairBatch, factor: float = 1.0) -> float:
         """One batch of L_p; each target relation decides with its own head."""
         losses = []
         mine = batch[self._processes.share(len(batch))]
         for target in np.unique(mine.target).tolist():
             part = mine[mine.target == target]
             head, tail, label = (torch.from_numpy(x).to(self.device) for x in (part.head, part.tail, part.label))
-            recalled = self.world.recalled(head, tail, target)
-            logit = self.network(recalled, target).logit
-            losses.append(
-                F.binary_cross_entropy_with_logits(logit, label.to(logit.dtype), reduction="sum") / len(batch)
-            )
-        return self._step("L_p", losses)
+            fold = int(part.fold[0]) if len(self.network.folds) else None
+            logit = self.network(self.world.recalled(head, tail, target), target, fold).logit
+            loss = F.binary_cross_entropy_with_logits(logit, label.to(logit.dtype), reduction="sum")
+            losses.append(loss / len(batch))
+        return self._step("L_p", losses, factor)
 
-    def _step(self, name: str, losses: list[Tensor]) -> float:
+    def _step(self, name: str, losses: list[Tensor], factor: float) -> float:
         value = 0.0
         for loss in losses:
             loss.backward()  # type: ignore[no-untyped-call]
@@ -258,7 +336,7 @@ class Trainer:
         value = self._processes.total(value)
         if not np.isfinite(value):
             self._explode(name, "loss")
-        norm = self._adam.step()
+        norm = self._adam.step(factor)
         if not np.isfinite(norm):
             self._explode(name, "gradient")
         return value
@@ -320,8 +398,11 @@ class Trainer:
             )
         put_weights(self.network, _under("network.", tensors), str(self._checkpoint.path))
         self._best = {name: value.to(self.device) for name, value in _under("best.", tensors).items()}
-        self._adam.restore({name: value.to(self.device) for name, value in _under("adam.", tensors).items()})
         self.course = Course(**info["course"])
+        done = self.course.round  # the optimiser goes on unless the next round begins a phase, and so makes a new one
+        self._adam = self._new_adam(self._blocks[done - 1][0] if done <= len(self._blocks) else None)
+        self._adam.restore({name: value.to(self.device) for name, value in _under("adam.", tensors).items()})
+        self._resumed = True
         if self.course.stopped == "time limit":
             self.course.stopped = ""
         self._progress.say(f"resumed after round {self.course.round} (epoch {self.course.epoch})")

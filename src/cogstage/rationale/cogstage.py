@@ -87,7 +87,8 @@ class CogStage:
         ppmi = graph.ppmi(self.config.ppmi_shift, self.config.ppmi_smoothing)
         with torch.random.fork_rng():
             torch.manual_seed(self.seed)
-            network = Network(self.config, graph.n_nodes, len(view.relations), targets)
+            folds = self.config.folds if self.config.world == "open" else 0
+            network = Network(self.config, graph.n_nodes, len(view.relations), targets, folds)
         if self.config.warm_start == "svd" and not resume:
             svd_start(network.recall, ppmi, self.seed)
         recall_targets = RecallTargets.of_ppmi(ppmi)
