@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
+from filelock import FileLock
 from planted_relation import planted
 
 from cogstage.graph.cooccurrence import Graph
@@ -40,8 +42,11 @@ def small_data() -> tuple[Graph, Dataset]:
     return graph, replace(data, vocabulary_hash=vocabulary.hash)
 
 
-@cache
-def small_model(seed: int = 0, world: str = "open") -> CogStage:
-    """Trained for a few seconds; both relations."""
-    graph, data = small_data()
-    return CogStage(relation="all", world=world, seed=seed, **QUICK).fit(graph, data)
+def small_model(folder: Path, seed: int = 0, world: str = "open") -> Path:
+    """The folder of a model of both relations, trained once for all processes of a test run below ``folder``."""
+    path = folder / f"small-{world}-{seed}"
+    with FileLock(f"{path}.lock"):
+        if not path.exists():
+            graph, data = small_data()
+            CogStage(relation="all", world=world, seed=seed, **QUICK).fit(graph, data).save(path)
+    return path

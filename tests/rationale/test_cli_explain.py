@@ -1,0 +1,93 @@
+"""``explain``, ``discover`` and ``cases`` as a user runs them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cogstage.cli.main import run
+from cogstage.rationale.record import Prediction
+
+
+def cogstage(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        run(list(arguments))
+    captured = capsys.readouterr()
+    return int(ended.value.code or 0), captured.out, captured.err
+
+
+def test_explain_prints_a_table_for_every_relation(
+    small_model_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = cogstage(capsys, "explain", str(small_model_folder), "REMEDY 4", "disorder number 7", "-k", "3")
+    assert code == 0
+    assert "Drug number 4 may treat Disorder number 7" in out
+    assert "Drug number 4 causes Disorder number 7" in out
+    assert "rank" in out
+
+
+def test_explain_json_is_the_record(small_model_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("explain", str(small_model_folder), "C004", "C007", "-r", "causes", "--json")
+    code, out, _ = cogstage(capsys, *arguments)
+    assert code == 0
+    record = Prediction.from_json(out)
+    assert (record.head.key, record.relation, record.tail.key) == ("C004", "causes", "C007")
+
+
+@pytest.mark.parametrize("ending", ["svg", "png", "html", "tsv", "parquet", "jsonl", "graphml", "dot"])
+def test_explain_writes_every_form(
+    small_model_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], ending: str
+) -> None:
+    target = tmp_path / f"out.{ending}"
+    arguments = ("explain", str(small_model_folder), "C004", "C007", "-r", "causes", "--out", str(target))
+    assert cogstage(capsys, *arguments)[0] == 0
+    assert target.stat().st_size > 0
+
+
+def test_pair_file_does_the_rest_and_names_bad_rows(
+    small_model_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("head\ttail\nC004\tC007\nnobody\tC007\nC004\tC004\nC010\tC133\nC004\n", encoding="utf-8")
+    arguments = ("explain", str(small_model_folder), "--pairs", str(pairs), "-r", "may_treat", "--json")
+    code, out, err = cogstage(capsys, *arguments)
+    assert code == 1
+    assert [json.loads(line)["head"]["key"] for line in out.splitlines()] == ["C004", "C010"]
+    assert f"{pairs}:3: unknown term: nobody" in err
+    assert f"{pairs}:4: head and tail are the same term" in err
+    assert f"{pairs}:6: 1 columns" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("C004", "Disordr number 7"), "did you mean"),
+        (("C004", "C004"), "same term"),
+        (("C004",), "needs a head and a tail"),
+        (("C004", "C007", "-r", "cures"), "does not know the relation cures"),
+    ],
+)
+def test_wrong_use_is_one_line(
+    small_model_folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
+) -> None:
+    code, out, err = cogstage(capsys, "explain", str(small_model_folder), *arguments)
+    assert code == 2
+    assert out == ""
+    assert words in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_discover_ranks_and_explains(small_model_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = ("discover", str(small_model_folder), "C004", "-r", "may_treat", "--top", "4")
+    code, out, _ = cogstage(capsys, *base)
+    assert code == 0
+    assert "Drug number 4 may treat" in out
+    code, out, _ = cogstage(capsys, *base, "--json", "--new-only")
+    records = [Prediction.from_json(line) for line in out.splitlines()]
+    assert len(records) == 4
+    assert not any(record.known_fact for record in records)
+    code, _, err = cogstage(capsys, "discover", str(small_model_folder), "C004")
+    assert code == 2
+    assert "--relation" in err
