@@ -125,6 +125,10 @@ class BlockCounter:
         self.progress.done()
         yield from merge_blocks(paths, n_nodes, self.most_rows)
 
+    def stop(self) -> None:
+        """Let go of what is held."""
+        self._held = None
+
 
 def documents_in(runs: list[Run]) -> int:
     """How many documents the runs were made from."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from cogstage.graph.units import Finder, Keys, usable
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.progress import SILENT, Progress
 from cogstage.tables import BadRows, expand
+
+if TYPE_CHECKING:
+    from cogstage.graph.engine_spark import SparkCounter
 
 Paths = str | Path | Sequence[str | Path]
 Names = Callable[[Iterable[str]], Mapping[str, tuple[str, str]]]
@@ -69,11 +72,12 @@ def build_graph(
     workers or interruptions.
     """
     options = options or BuildOptions()
+    if engine not in ("local", "spark"):
+        raise UsageError(f"unknown engine {engine}; known are local, spark")
     out, bad = Path(out), bad if bad is not None else BadRows()
     check_target(out)
     reader = open_reader(documents, options.format, bad=bad, **options.reader)
     words = _lexicon(lexicon, options, stop_list, bad, progress)
-    skipped_terms = bad.count
     finder = Finder(words, options)
     plan = {
         "options": repr(options),
@@ -86,42 +90,65 @@ def build_graph(
     work = WorkFolder(out, plan, resume)
     if work.dropped:
         progress.say(f"unfinished work of an earlier build was dropped from {work.path} (--resume goes on with it)")
-    keys = Keys(words, options.level)
+    try:
+        built = _build(out, work, reader, finder, lexicon, engine, master, memory, workers, seed, bad, progress)
+    except BaseException:
+        if not work.runs():  # nothing there that would be worth going on with
+            work.remove()
+        raise
+    work.remove()
+    return built
+
+
+def _build(
+    out: Path,
+    work: WorkFolder,
+    reader: Reader,
+    finder: Finder,
+    lexicon: Paths | Lexicon | None,
+    engine: str,
+    master: str,
+    memory: int,
+    workers: int | None,
+    seed: int | None,
+    bad: BadRows,
+    progress: Progress,
+) -> Built:
+    """Find and count with the engine asked for, and write the graph."""
+    options = finder.options
+    skipped_terms = bad.count
+    keys = Keys(finder.lexicon, options.level)
     seed = _seed(work, seed)
+    counter: BlockCounter | SparkCounter
     if engine == "local":
         _find_to_runs(reader, finder, work, memory, workers, bad, progress)
         counter = BlockCounter(work, keys, options, memory, seed, progress)
-        census = counter.census()
-        count: Callable[[np.ndarray, int], Iterator[Edges]] = counter.edges
-        n_documents = documents_in(counter.runs)
-        names: Names = reader.names_of
-    elif engine == "spark":
+        n_documents, names = documents_in(counter.runs), cast(Names, reader.names_of)
+    else:
         from cogstage.graph.engine_spark import SparkCounter
 
-        on_spark = SparkCounter(master, reader, finder, keys, seed, bad, progress)
-        census, count, n_documents, names = on_spark.census(), on_spark.edges, on_spark.n_documents, on_spark.names_of
-    else:
-        raise UsageError(f"unknown engine {engine}; known are local, spark")
-    if n_documents == 0:
-        raise CogstageError(
-            f"{', '.join(map(str, reader.files))}: no documents" + (" that can be used" if bad.count else "")
-        )
-    made_with = {
-        "how": "build",
-        **options.as_meta(),
-        "inputs": _hashes(reader.files, progress) if options.private is None else None,
-        "lexicon": None if lexicon is None or isinstance(lexicon, Lexicon) else _hashes(expand(lexicon), progress),
-        "documents": n_documents,
-        "units": census.n_units,
-        "groups": census.n_groups,
-        "skipped": bad.count,
-        "skipped_terms": skipped_terms,
-    }
-    built = _write(out, work, keys, census, count, names, options, seed, made_with, progress)
-    work.remove()
-    if engine == "spark":
-        on_spark.stop()
-    return Built(*built, n_documents, census.n_units, bad.count)
+        counter = SparkCounter(master, reader, finder, keys, seed, bad, progress)
+        n_documents, names = counter.n_documents, counter.names_of
+    try:
+        if n_documents == 0:
+            files = ", ".join(map(str, reader.files))
+            raise CogstageError(f"{files}: no documents" + (" that can be used" if bad.count else ""))
+        census = counter.census()
+        made_with = {
+            "how": "build",
+            **options.as_meta(),
+            "inputs": _hashes(reader.files) if options.private is None else None,
+            "lexicon": None if lexicon is None or isinstance(lexicon, Lexicon) else _hashes(expand(lexicon)),
+            "documents": n_documents,
+            "units": census.n_units,
+            "groups": census.n_groups,
+            "skipped": bad.count - skipped_terms,
+            "skipped_terms": skipped_terms,
+        }
+        nodes, edges = _write(out, work, keys, census, counter.edges, names, options, seed, made_with, progress)
+    finally:
+        counter.stop()
+    return Built(nodes, edges, n_documents, census.n_units, bad.count)
 
 
 def _find_to_runs(
@@ -272,7 +299,7 @@ def _stamps(files: Sequence[Path]) -> list[list[Any]]:
     return [[str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns] for path in found]
 
 
-def _hashes(files: Sequence[Path], progress: Progress) -> list[dict[str, str]]:
+def _hashes(files: Sequence[Path]) -> list[dict[str, str]]:
     found = [
         path for file in files for path in ([file] if file.is_file() else sorted(file.rglob("*"))) if path.is_file()
     ]

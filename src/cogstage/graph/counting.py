@@ -18,6 +18,7 @@ from cogstage.graph.edges import Edges
 
 compiled: Any = kernels  # numba's own types say too little for a checker
 SLOTS = 2 << 20  # room for the targets of one range of sources before they are moved together
+SMALL = 50_000  # rows below which threads cost more than they give
 
 
 def n_threads() -> int:
@@ -63,6 +64,10 @@ class Rows:
         if len(self) == 0:
             return self
         group, unit, term, start = compiled.into_buckets(self.group, self.unit, self.term)
+        if len(self) < SMALL:
+            compiled.sort_buckets(group, unit, term, start, 0, len(start) - 1)
+            kept = compiled.drop_doubles(group, unit, term)
+            return Rows(group[:kept], unit[:kept], term[:kept])
         cuts = np.searchsorted(start, np.linspace(0, len(self), n_threads() + 1)).tolist()
         cuts[0], cuts[-1] = 0, len(start) - 1
         with ThreadPoolExecutor(n_threads()) as pool:
@@ -90,7 +95,7 @@ class Counter:
         if len(rows) >= 2**31:
             raise CogstageError("a block of rows is too large to count at once; lower --memory")
         self.rows, self.n_terms, self.with_groups = rows, n_terms, with_groups
-        self.threads = threads or n_threads()
+        self.threads = 1 if threads is None and len(rows) < SMALL else threads or n_threads()
         self._places = compiled.by_term(rows.group, rows.unit, rows.term, n_terms)
         most = compiled.most_targets(*self._places[:3], n_terms)
         self.filled = np.concatenate([[0], np.cumsum(most)])  # (V + 1,): upper bound of the pairs before each source
@@ -111,6 +116,11 @@ class Counter:
             else:
                 compiled.pairs_by_unit(*place, slot, *buffers, found)
 
+        if self.threads == 1:
+            work(0)
+            for buffer in buffers:
+                compiled.close_ranks(slot, found, buffer)
+            return found
         with ThreadPoolExecutor(self.threads) as pool:
             list(pool.map(work, range(self.threads)))
             list(pool.map(lambda buffer: compiled.close_ranks(slot, found, buffer), buffers))

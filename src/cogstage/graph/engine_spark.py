@@ -29,18 +29,23 @@ from cogstage.tables import BadRows
 ROWS_A_BLOCK = 4_000_000
 
 
-def open_session(master: str) -> Any:
-    """A Spark session on ``master``; what is missing for it is said in one line."""
+def open_session(master: str) -> tuple[Any, bool]:
+    """The Spark session of this process, or a new one on ``master``; and whether it is new.
+
+    What is missing for it is said in one line.
+    """
     try:
         from pyspark.sql import SparkSession
     except ImportError:
         raise UsageError("--engine spark needs pyspark: pip install 'cogstage[spark]'") from None
+    if (there := SparkSession.getActiveSession()) is not None:
+        return there, False
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     try:
         builder = SparkSession.builder.master(master).appName("cogstage").config("spark.ui.enabled", "false")
         builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
-        return builder.getOrCreate()
+        return builder.getOrCreate(), True
     except Exception as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise CogstageError(f"no Spark on {master}: {first} (is Java installed, and the master running?)") from error
@@ -53,7 +58,7 @@ class SparkCounter:
         self, master: str, reader: Reader, finder: Finder, keys: Keys, seed: int, bad: BadRows, progress: Progress
     ) -> None:
         self.options, self.keys, self.seed, self.progress = finder.options, keys, seed, progress
-        self.session = open_session(master)
+        self.session, self._own = open_session(master)
         self.context = self.session.sparkContext
         self._shared: list[Any] = []
         self._names: dict[str, tuple[str, str]] = {}
@@ -182,8 +187,15 @@ class SparkCounter:
         return {code: self._names[code] for code in codes if code in self._names}
 
     def stop(self) -> None:
-        """Let go of Spark."""
-        self.session.stop()
+        """Let go of Spark: end the session if it was opened here, else free what it held for this graph."""
+        if self._own:
+            self.session.stop()
+            return
+        for held in (self._found, getattr(self, "_blocks", None)):
+            if held is not None:
+                held.unpersist()
+        for shared in self._shared:
+            shared.unpersist()
 
     def context_run(self, job: Any) -> Any:
         """Run a job; what goes wrong inside Spark is said in one line."""

@@ -47,8 +47,8 @@ def release(edges: Iterable[Edges], private: Private, seed: int) -> Iterator[Edg
     rng = np.random.default_rng([seed, 0x5EED])
     least, p = threshold(private), -math.expm1(-private.epsilon / private.pairs)
     for part in edges:
-        noise = rng.geometric(p, len(part)) - rng.geometric(p, len(part))
-        noisy = part.count + noise
+        draws = rng.geometric(p, (len(part), 2))  # edge by edge, so that the pieces they come in do not matter
+        noisy = part.count + draws[:, 0] - draws[:, 1]
         kept = noisy >= least
         yield Edges(part.source[kept], part.target[kept], noisy[kept].astype(np.int64))
 

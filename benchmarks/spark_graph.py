@@ -1,0 +1,129 @@
+"""A standalone Spark (master and two workers on loopback) writes the graph that one machine writes, byte for byte.
+
+The processes come from the pip package, through ``bin/spark-class``. In a second build one worker is killed on the way.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import parser, report, run_side
+from benchmarks.literature_graph import sample
+
+
+def build(documents: str, lexicon: str, out: str, engine: str, master: str) -> dict[str, Any]:
+    """One build; the time is that of the build alone."""
+    from cogstage.graph.build import build_graph
+    from cogstage.graph.options import BuildOptions
+
+    begun = time.perf_counter()
+    options = BuildOptions(min_count=5, keep_context=True)
+    built = build_graph(documents, out, lexicon, options, engine=engine, master=master)
+    return {"seconds": time.perf_counter() - begun, "nodes": built.nodes, "edges": built.edges}
+
+
+class Standalone:
+    """A master and two workers on loopback, ended with the block."""
+
+    def __init__(self, folder: Path) -> None:
+        import pyspark
+
+        self.home = Path(pyspark.__file__).parent
+        self.folder = folder
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.master = ""
+
+    def _start(self, name: str, *arguments: str) -> Path:
+        log = self.folder / f"{name}.log"
+        environment = {**os.environ, "SPARK_HOME": str(self.home), "SPARK_LOCAL_IP": "127.0.0.1"}
+        environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_WORKER_DIR": str(self.folder / name)}
+        command = ["bash", str(self.home / "bin" / "spark-class"), *arguments]
+        with log.open("wb") as handle:
+            process = subprocess.Popen(command, stdout=handle, stderr=handle, env=environment, start_new_session=True)
+        self.processes.append(process)
+        return log
+
+    def __enter__(self) -> Standalone:
+        deploy = "org.apache.spark.deploy"
+        log = self._start(
+            "master", f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"
+        )
+        self.master = self._wait(log, r"spark://127\.0\.0\.1:\d+")
+        for name in ("worker-1", "worker-2"):
+            worker = ["--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "2g", self.master]
+            log = self._start(name, f"{deploy}.worker.Worker", *worker)
+            self._wait(log, "Successfully registered with master")
+        return self
+
+    def _wait(self, log: Path, pattern: str, seconds: float = 180) -> str:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            found = re.search(pattern, log.read_text(encoding="utf-8", errors="replace"))
+            if found:
+                return found[0]
+            time.sleep(0.3)
+        raise SystemExit(f"Spark did not come up: {log.read_text(encoding='utf-8', errors='replace')[-500:]}")
+
+    def kill_worker(self) -> None:
+        """End the second worker, and what it runs, at once."""
+        os.killpg(self.processes[2].pid, signal.SIGKILL)
+
+    def __exit__(self, *error: object) -> None:
+        for process in reversed(self.processes):
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Build on one machine, on a standalone Spark, and on one that loses a worker; compare the folders."""
+    options = parser(__doc__).parse_args(argv)
+    literature = Path(options.literature)
+    documents, lexicon = literature / "documents.jsonl.gz", literature / "lexicon.tsv"
+    if not documents.exists():
+        print(f"{literature} is not there; give its folder with --literature")
+        return
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if options.quick:
+            documents = sample(documents, folder, 4_000)
+        common = {"documents": str(documents), "lexicon": str(lexicon)}
+        with Standalone(folder) as spark:
+            ways = {"one machine": "local", "standalone Spark": "spark", "standalone Spark, a worker killed": "spark"}
+            for number, (label, engine) in enumerate(ways.items()):
+                out = folder / f"graph-{number}"
+                if "killed" in label:
+                    delay = rows[1]["seconds"] * 0.4
+                    threading.Timer(delay, spark.kill_worker).start()
+                side = run_side(
+                    "benchmarks.spark_graph:build",
+                    {**common, "out": str(out), "engine": engine, "master": spark.master},
+                    {"SPARK_LOCAL_IP": "127.0.0.1"},
+                )
+                first = folder / "graph-0"
+                same = all((out / path.name).read_bytes() == path.read_bytes() for path in first.iterdir())
+                result = side["result"]
+                row = {
+                    "engine": label,
+                    "seconds": result["seconds"],
+                    "nodes": result["nodes"],
+                    "edges": result["edges"],
+                }
+                rows.append({**row, "identical": same})
+    report("spark_graph", rows, options.out)
+    if not all(row["identical"] for row in rows):
+        raise SystemExit("the graphs differ")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Spark gives the graph that one machine gives, byte for byte."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cogstage.errors import CogstageError
+from cogstage.graph.build import build_graph
+from cogstage.graph.options import BuildOptions
+from cogstage.tables import BadRows
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java, which is not installed"),
+]
+
+
+@pytest.fixture(autouse=True)
+def session() -> Iterator[None]:
+    from cogstage.graph.engine_spark import open_session
+
+    opened, _ = open_session("local[2]")  # one for all builds of a test: starting it takes longest
+    yield
+    opened.stop()
+
+
+WORDS = ["aspirin", "fever", "cough", "gout", "rash", "nausea", "asthma"]
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> list[Path]:
+    rows = "".join(f"{word}\tC{place}\n" for place, word in enumerate(WORDS))
+    (tmp_path / "lexicon.tsv").write_text("term\tconcept\n" + rows, encoding="utf-8")
+    files = []
+    for part in range(2):
+        path = tmp_path / f"notes{part}.jsonl"
+        files.append(path)
+        with path.open("w", encoding="utf-8") as handle:
+            for number in range(part, 900, 2):
+                words = [WORDS[(number * k * k + k) % 7] for k in range(1, 5)]
+                record = {
+                    "doc_id": f"n{number}",
+                    "patient_id": f"p{number % 41}",
+                    "date": f"2020-0{1 + number % 8}-11",
+                    "text": " and ".join(words) + ".",
+                    "codes": [f"K{number % 11}"],
+                }
+                handle.write(json.dumps(record) + "\n")
+    return files
+
+
+def test_spark_writes_the_identical_graph(tmp_path: Path, notes: list[Path]) -> None:
+    for name, options in {
+        "window": BuildOptions(unit="patient-window", window=90, per="patient", codes="both", suppress_below=3),
+        "document": BuildOptions(min_count=2, level="term"),
+    }.items():
+        for engine in ("local", "spark"):
+            build_graph(
+                notes,
+                tmp_path / f"{name}-{engine}",
+                tmp_path / "lexicon.tsv",
+                options,
+                engine=engine,
+                master="local[2]",
+            )
+        local, spark = tmp_path / f"{name}-local", tmp_path / f"{name}-spark"
+        assert sorted(p.name for p in local.iterdir()) == sorted(p.name for p in spark.iterdir())
+        for file in local.iterdir():
+            assert file.read_bytes() == (spark / file.name).read_bytes(), file.name
+    notes[1].write_text(notes[1].read_text(encoding="utf-8") + "{broken\n", encoding="utf-8")
+    with pytest.raises(CogstageError, match=r"notes1\.jsonl:451"):
+        build_graph(notes, tmp_path / "bad", tmp_path / "lexicon.tsv", engine="spark", master="local[2]")
+    assert not (tmp_path / "bad").exists()
+    bad = BadRows(skip=True)
+    build_graph(notes, tmp_path / "bad", tmp_path / "lexicon.tsv", engine="spark", master="local[2]", bad=bad)
+    assert bad.count == 1

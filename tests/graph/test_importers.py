@@ -1,0 +1,163 @@
+"""Graphs that others counted, and files that only pretend."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cogstage.errors import CogstageError, UsageError
+from cogstage.graph.cooccurrence import Graph
+from cogstage.graph.importers import import_edges, import_finlayson, import_xmedrela
+from cogstage.graph.unpickle import read_plain_pickle
+from cogstage.tables import BadRows
+
+
+def pairs(graph: Graph) -> dict[tuple[str, str], int]:
+    graph.check()
+    term = graph.vocabulary.term
+    triples = zip(graph.source.tolist(), graph.target.tolist(), graph.count.tolist(), strict=True)
+    return {(term[source], term[target]): count for source, target, count in triples}
+
+
+def test_edges_with_terms(tmp_path: Path) -> None:
+    (tmp_path / "edges.tsv").write_text("source\ttarget\tcount\nb\ta\t3\na\tb\t3\na\tc\t1\n", encoding="utf-8")
+    (tmp_path / "terms.csv").write_text("term,concept,name,type,count\na,C1,Alpha,drug,9\nd,C4,,,2\n", encoding="utf-8")
+    graph = import_edges(tmp_path / "edges.tsv", tmp_path / "terms.csv")
+    assert pairs(graph) == {("a", "b"): 3, ("a", "c"): 1}
+    assert graph.vocabulary.name == ("Alpha", "b", "c", "d")
+    assert graph.vocabulary.type == ("drug", "", "", "")
+    assert graph.vocabulary.count.tolist() == [9, 3, 1, 2]
+    graph.save(tmp_path / "graph")
+    assert pairs(Graph.load(tmp_path / "graph")) == pairs(graph)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("a\tb\tmany", r"edges\.tsv:3, column count"),
+        ("a\tb\t0", r"edges\.tsv:3, column count"),
+        ("a\tb\t2.5", "column count"),
+        ("a\ta\t2", "joined to itself"),
+        ("a\tb\t4", "twice with different counts"),
+        ("a\t\t4", r"edges\.tsv:3, column target"),
+        ("a\tb", r"edges\.tsv:3"),
+    ],
+)
+def test_bad_edges(tmp_path: Path, row: str, message: str) -> None:
+    (tmp_path / "edges.tsv").write_text(f"source\ttarget\tcount\na\tb\t3\n{row}\n", encoding="utf-8")
+    with pytest.raises(CogstageError, match=message):
+        import_edges(tmp_path / "edges.tsv")
+    bad = BadRows(skip=True)
+    assert pairs(import_edges(tmp_path / "edges.tsv", bad=bad)) == {("a", "b"): 3}
+    assert bad.count == 1
+
+
+def test_edges_without_a_column(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("source,target\na,b\n", encoding="utf-8")
+    with pytest.raises(CogstageError, match="no column count"):
+        import_edges(tmp_path / "edges.csv")
+
+
+@pytest.fixture
+def dryad(tmp_path: Path) -> Path:
+    """A few rows in the published layout: no headers, tabs, Latin-1, some files gzipped."""
+    folder = tmp_path / "dryad"
+    (folder / "mappings").mkdir(parents=True)
+    (folder / "mappings" / "1_term_ID_to_string.txt").write_bytes(
+        "1\taspirin\n2\tfever\n3\tm\xe9ni\xe8re disease\n4\trare\n".encode("latin-1")
+    )
+    (folder / "2a_concept_ID_to_string.txt").write_text("10\tAspirin\n20\tFever\n", encoding="utf-8")
+    (folder / "2b_concept_ID_to_CUI.txt").write_text("10\tC0004057\n20\tC0015967\n", encoding="utf-8")
+    (folder / "3_term_ID_to_concept_ID.txt").write_text("1\t10\n2\t20\n3\t30\n", encoding="utf-8")
+    with gzip.open(folder / "cofreqs_terms_perBin_1d.txt.gz", "wt") as handle:
+        handle.write("2\t1\t7\n1\t3\t2\n1\t4\t1\n1\t1\t9\n1\t2\t7\n")
+    with gzip.open(folder / "singlets_terms_perBin_1d.txt.gz", "wt") as handle:
+        handle.write("1\t50\n2\t40\n3\t5\n4\t1\n")
+    (folder / "cofreqs_concepts_perPat_alld.txt").write_text("10\t20\t6\n", encoding="utf-8")
+    (folder / "singlets_concepts_perPat_alld.txt").write_text("10\t30\n20\t20\n", encoding="utf-8")
+    return folder
+
+
+def test_finlayson_terms(dryad: Path) -> None:
+    graph = import_finlayson(dryad, min_count=2)
+    assert pairs(graph) == {("aspirin", "fever"): 7, ("aspirin", "ménière disease"): 2}
+    assert graph.vocabulary.concept == ("C0004057", "C0015967", "concept 30")
+    assert graph.vocabulary.count.tolist() == [50, 40, 5]
+    assert graph.made_with["window"] == "1d"
+
+
+def test_finlayson_concepts(dryad: Path) -> None:
+    graph = import_finlayson(dryad, "concept", "patient", None)
+    assert pairs(graph) == {("C0004057", "C0015967"): 6}
+    assert graph.vocabulary.name == ("Aspirin", "Fever")
+
+
+def test_finlayson_says_what_is_missing_or_broken(dryad: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"cofreqs_terms_perPat_7d\.txt"):
+        import_finlayson(dryad, per="patient", window=7)
+    with pytest.raises(UsageError, match="not a folder"):
+        import_finlayson(tmp_path / "nowhere")
+    (dryad / "cofreqs_concepts_perPat_alld.txt").write_text("10\t20\tsix\n", encoding="utf-8")
+    with pytest.raises(CogstageError, match=r"cofreqs_concepts_perPat_alld\.txt.*six"):
+        import_finlayson(dryad, "concept", "patient", None)
+
+
+def dump(path: Path, value: object) -> Path:
+    path.write_bytes(pickle.dumps(value))
+    return path
+
+
+def test_xmedrela_gives_its_ppmi_back(tmp_path: Path) -> None:
+    near = {5: [(6, 1.25), (7, 0.5), (5, 3.0), (99, 2.0)], 6: [(5, 1.25)], 7: [(5, 0.5), (6, 0.125)]}
+    graph = import_xmedrela(
+        dump(tmp_path / "g.pkl", near),
+        dump(tmp_path / "s.pkl", {5: "aspirin", 6: "fever", 7: "fever"}),
+        dump(tmp_path / "c.pkl", {5: "C1", 6: ["C2", "C9"]}),
+    )
+    assert graph.vocabulary.term == ("aspirin", "fever", "fever #7")
+    assert graph.vocabulary.concept == ("C1", "C2", "fever #7")
+    expected = np.array([[0, 1.25, 0.5], [1.25, 0, 0.125], [0.5, 0.125, 0]])
+    graph.save(tmp_path / "graph")
+    loaded = Graph.load(tmp_path / "graph")
+    assert np.allclose(loaded.ppmi().toarray(), expected)
+    assert np.allclose(loaded.ppmi(shift=0.4).toarray(), np.maximum(expected - 0.4, 0))
+    with pytest.raises(UsageError, match="smoothed"):
+        loaded.ppmi(smoothing=0.75)
+
+
+def test_xmedrela_counts_stay_counts(tmp_path: Path) -> None:
+    graph = import_xmedrela(dump(tmp_path / "g.pkl", {1: [(2, 4)], 2: [(1, 4)]}))
+    assert pairs(graph) == {("1", "2"): 4}
+    assert "values" not in graph.made_with
+
+
+class Evil:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.system, ("touch executed",)
+
+
+@pytest.mark.parametrize("value", [{1: Evil()}, {1: np.float64(2.0)}, Path("x"), {1: complex(1, 2)}])
+def test_pickles_of_anything_but_plain_data_are_refused(
+    tmp_path: Path, value: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(CogstageError, match="not a pickle of plain"):
+        read_plain_pickle(dump(tmp_path / "g.pkl", value))
+    assert not (tmp_path / "executed").exists()
+
+
+def test_pickles_that_are_broken_or_shaped_otherwise(tmp_path: Path) -> None:
+    for content in (b"", b"hello", pickle.dumps({1: [(2, 1.0)]})[:-4], b"\x80\x04\x8c\xff", b"\x80\x05N0N0."):
+        (tmp_path / "g.pkl").write_bytes(content)
+        with pytest.raises(CogstageError):
+            read_plain_pickle(tmp_path / "g.pkl")
+    for value in ([1, 2], {}, {1: 5}, {1: [7]}, {1: [(2, "x")], 2: []}, {1: [], 2: []}):
+        with pytest.raises(CogstageError):
+            import_xmedrela(dump(tmp_path / "g.pkl", value))
+    with pytest.raises(UsageError):
+        read_plain_pickle(tmp_path / "nowhere.pkl")
