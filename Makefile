@@ -19,7 +19,7 @@ types:
 	$(BIN)/mypy
 
 imports:
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 unit:
 	$(BIN)/pytest -n 2 --dist worksteal
