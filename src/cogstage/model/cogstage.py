@@ -19,8 +19,9 @@ from cogstage.model.bilinear import Bilinear
 from cogstage.model.config import Config
 from cogstage.model.decision import Decision
 from cogstage.model.kernels import distinct_pairs
+from cogstage.model.known_facts import KnownFacts
 from cogstage.model.recall import AssociationTable, Recall
-from cogstage.model.recognition import RECALL_FEATURES, PairVectors, Recognition, margins, probabilities
+from cogstage.model.recognition import RECALL_FEATURES, PairVectors, Recognition, margins, probabilities, with_known
 
 PAIRS_AT_ONCE = 8192  # pairs whose vectors are computed together: they stay in the processor's cache
 
@@ -70,6 +71,7 @@ class Assumptions:
     head_number: int  # which of the decision heads
     distinct_probability: Tensor  # (U, K) p(k|i,j) of the distinct pairs
     distinct: Tensor  # (B, P) which of them each assumption is
+    kept: Tensor | None  # (B, P) which assumptions are there at all; None is all of them
 
     @property
     def pair_head(self) -> Tensor:
@@ -103,9 +105,8 @@ class Assumptions:
 
     @property
     def valid(self) -> Tensor:
-        """(B, P) False where there is no assumption (closed world with few facts)."""
-        valid = self.recalled.valid
-        return torch.ones_like(self.recalled.pair_head, dtype=torch.bool) if valid is None else valid
+        """(B, P) False where there is no assumption: too few facts, or no relation where one is demanded."""
+        return torch.ones_like(self.recalled.pair_head, dtype=torch.bool) if self.kept is None else self.kept
 
     @property
     def relation_probability(self) -> Tensor:
@@ -137,15 +138,14 @@ class Network(nn.Module):
         self.folds = nn.ModuleList(kind(config, terms, relations) for _ in range(folds))
         self.pair_vectors = PairVectors(config, relations, len(targets))
         self.decision = Decision(config, len(targets))
+        self.known: KnownFacts | None = None  # the training facts, where assumptions may use them
 
     def forward(self, recalled: Recalled, target: int, fold: int | None = None) -> Assumptions:
         """Recognise and decide for targets of one relation (its number in the data set's relations)."""
         head = self.targets.index(target)
         pairs = self._distinct(recalled, target)
-        terms, p, margin = self._recognise(pairs, fold)
-        left, right, features, which = pairs.left, pairs.right, [p], pairs.which
-        if margin is not None:
-            features.append(margin)
+        terms, features = self._recognise(pairs, fold)
+        left, right, p, which = pairs.left, pairs.right, features[0].detach(), pairs.which
         if self.config.recall_features:  # they depend on the target too: no longer one vector a distinct pair
             left, right = (x[which.reshape(-1)] for x in (left, right))
             features = [x[which.reshape(-1)] for x in features] + [recall_features(recalled)]
@@ -161,38 +161,63 @@ class Network(nn.Module):
             gates.append(gate)
             values.append(value)
         gate, value = torch.cat(gates)[which], torch.cat(values)[which]  # (B, P)
-        keep = recalled.valid
+        kept = recalled.valid
+        if self.config.formed_only and kept is None:
+            kept = (p > 0).any(1)[pairs.which]
+        used = kept
         if self.training and self.config.attention_dropout:
             lucky = torch.rand(gate.shape, device=gate.device) >= self.config.attention_dropout
-            keep = lucky if keep is None else lucky & keep
-        attention = self.decision.weights(gate, keep)
+            used = lucky if used is None else lucky & used
+        attention = self.decision.weights(gate, used)
         logit = self.decision.logit(attention, value, head)
         bias = self.decision.bias[head]
-        return Assumptions(recalled, gate, attention, value, logit, bias, head, p.detach(), pairs.which)
+        return Assumptions(recalled, gate, attention, value, logit, bias, head, p, pairs.which, kept)
+
+    def erasure_loss(self, assumptions: Assumptions, label: Tensor, top: int = 5) -> Tensor:
+        """Asks of the ``top`` assumptions that they suffice, and that p falls without them; summed over pairs."""
+        config, attention = self.config, assumptions.attention.detach()
+        best = attention.topk(min(top, attention.shape[1]), dim=1).indices
+        mask = torch.zeros_like(assumptions.valid).scatter(1, best, True)
+        loss = assumptions.logit.new_zeros(())
+        if config.sufficiency:
+            alone = self.decide(assumptions, mask)
+            loss = loss + config.sufficiency * F.binary_cross_entropy_with_logits(alone, label, reduction="sum")
+        if config.comprehensiveness:
+            fall = assumptions.logit.sigmoid() - self.decide(assumptions, ~mask).sigmoid()
+            # twice, as half of the pairs are positive
+            short = (config.comprehensiveness_goal - fall).clamp(min=0.0) * label
+            loss = loss + 2 * config.comprehensiveness * short.sum()
+        return loss
 
     def decide(self, assumptions: Assumptions, keep: Tensor) -> Tensor:
         """The logit (B,) when only the assumptions in ``keep`` (B, P) are left: g = -∞ elsewhere, softmax again."""
         attention = self.decision.weights(assumptions.gate, keep & assumptions.valid)
         return self.decision.logit(attention, assumptions.value, assumptions.head_number)
 
-    def _recognise(self, pairs: _Distinct, fold: int | None) -> tuple[Tensor | None, Tensor, Tensor | None]:
-        """The terms' vectors (T, d) where stage 3 sees them, p (U, K) and margins (U, K) of the distinct pairs."""
+    def _recognise(self, pairs: _Distinct, fold: int | None) -> tuple[Tensor | None, list[Tensor]]:
+        """The terms' vectors (T, d), and what e_ij is told of the distinct pairs: p (U, K), then what is asked for."""
         config = self.config
         recognition = self.recognition if fold is None else cast("Recognition | Bilinear", self.folds[fold])
         with torch.set_grad_enabled(torch.is_grad_enabled() and config.pairs_reach_terms):
             terms = recognition.terms(self.recall.term, pairs.nodes)
-            if pairs.known is not None:  # facts: p of the known relation is 1, and there is no margin to tell
-                p = F.one_hot(pairs.known, recognition.na).to(terms.dtype)
-                return terms, p, torch.zeros_like(p) if config.margins else None
-            found, spans = [], []
+            if pairs.relation is not None:  # facts: p of the known relation is 1, and there is no margin to tell
+                p = F.one_hot(pairs.relation, recognition.na).to(terms.dtype)
+                return terms, [p] + [torch.zeros_like(p)] * (config.margins + config.known_facts)
+            parts = []
             for begin in range(0, max(len(pairs.left), 1), PAIRS_AT_ONCE):
-                chosen = slice(begin, begin + PAIRS_AT_ONCE)
-                scores = recognition.scores(terms, pairs.left[chosen], pairs.right[chosen])
-                mask = pairs.mask(begin, len(scores), recognition.na)
-                found.append(probabilities(scores, mask))
+                left, right = (x[begin : begin + PAIRS_AT_ONCE] for x in (pairs.left, pairs.right))
+                mask = pairs.mask(begin, len(left), recognition.na)
+                scores = recognition.scores(terms, left, right)
+                found = []
+                if config.known_facts and self.known is not None:
+                    known = self.known.of(pairs.nodes[left], pairs.nodes[right], fold)
+                    known = known if mask is None else known & ~mask
+                    scores = with_known(scores, known, config.margin_clip)
+                    found.append(known.to(scores.dtype))
                 if config.margins:
-                    spans.append(margins(scores, config.margin_clip, mask))
-        return terms, torch.cat(found), torch.cat(spans) if spans else None
+                    found.insert(0, margins(scores, config.margin_clip, mask))
+                parts.append([probabilities(scores, mask), *found])
+        return terms, [torch.cat(column) for column in zip(*parts, strict=True)]
 
     def _distinct(self, recalled: Recalled, target: int) -> _Distinct:
         """The distinct pairs of a batch: what is recognised depends on (i, j) alone, unless it is the masked target."""
@@ -228,7 +253,7 @@ class _Distinct:
     right: Tensor  # (U,)
     which: Tensor  # (B, P) which distinct pair each assumption is
     masked: Tensor  # (x, 2) masked (row of U, relation)
-    known: Tensor | None  # (U,) closed world: the fact's relation
+    relation: Tensor | None  # (U,) closed world: the fact's relation
 
     def mask(self, begin: int, count: int, relations: int) -> Tensor | None:
         """The masked relations of rows begin..begin+count: (count, K), or None if there are none."""

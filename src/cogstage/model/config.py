@@ -34,54 +34,61 @@ class Config:
     associations: int = 32  # N_c: terms recalled for each target term
     candidates: str = "facts"  # what may be recalled: terms of the training facts, or "all"
     assumptions: int = 100  # closed world: how many training facts are weighed
-    recognition: str = "transe"  # s_k: "transe" -‖υ_i + ξ_k - υ_j‖₁, or "bilinear" (see bilinear.py)
+    recognition: str = "bilinear"  # s_k: "transe" -‖υ_i + ξ_k - υ_j‖₁, or "bilinear" (see bilinear.py)
     tower: int = 128  # bilinear: width of the towers
-    folds: int = 0  # stage 3 learns from recognition that has not seen the pair's own fold of the facts; 0 is off
-    term_vectors: bool = True  # e_ij sees the vectors of its two terms, not only how they are related
-    recall_features: bool = False  # e_ij sees how strongly its terms were recalled, and whether they are the targets
-    pair_dimension: int = 0  # width of e_ij; 0 is that of the terms
-    temperature: float = 0.0  # attention is sharpened by a learned factor that begins here; 0 is without
+    folds: int = 4  # stage 3 learns from recognition that has not seen the pair's own fold of the facts; 0 is off
+    term_vectors: bool = False  # e_ij sees the vectors of its two terms, not only how they are related
+    recall_features: bool = True  # e_ij sees how strongly its terms were recalled, and whether they are the targets
+    pair_dimension: int = 16  # width of e_ij; 0 is that of the terms
+    temperature: float = 4.0  # attention is sharpened by a learned factor that begins here; 0 is without
+    known_facts: bool = True  # an assumption that is a training fact is recognised, and e_ij is told so
+    formed_only: bool = True  # attention goes to assumptions alone in which some relation beats NA
+    attention_layer: bool = False  # g = vᵀ·tanh(W_a·e + b_a); without it g = vᵀ·e
     margins: bool = True  # assumptions also carry s_k - s_NA (clipped), mapped linearly into e_ij
-    margin_clip: float = 5.0  # margins are cut to [-clip, clip]
+    margin_clip: float = 6.0  # margins are cut to [-clip, clip]
     term_offset: bool = False  # stages 2 and 3 see υ_i + δ_i with a learned δ_i, not υ_i itself
     attention: str = "softmax"  # "sparsemax" and "entmax" give most assumptions a weight of exactly 0
     dropout: float = 0.0  # share of e_ij's coordinates dropped in training
-    attention_dropout: float = 0.0  # share of the assumptions left out of a pair's attention in training
+    attention_dropout: float = 0.1  # share of the assumptions left out of a pair's attention in training
     term_dropout: float = 0.0  # share of the term vectors' coordinates dropped in stages 2 and 3
 
     # stage 1, L_n
     ppmi_shift: float = 0.0  # subtracted from PPMI before the cut at zero
     ppmi_smoothing: float = 1.0  # exponent of the context distribution; 1 is off
     recall_loss: str = "mean"  # L_n averaged over a batch's nodes, or "sum" as in the published code
-    warm_start: str = "none"  # "svd": υ and υ' begin as a truncated SVD of PPMI
-    recall_batch: int = 128  # nodes in a batch of L_n
+    warm_start: str = "svd"  # "svd": υ and υ' begin as a truncated SVD of PPMI
+    recall_batch: int = 512  # nodes in a batch of L_n
     pretrain_recall: int = 12  # passes over the nodes with L_n before the first batch of L_p
-    recall_rate: float = 0.0  # learning rate of that pre-training; 0 is learning_rate
-    recall_steps: int = 1  # steps of L_n in each iteration of Algorithm 1; 0 leaves stage 1 as pre-trained
+    recall_rate: float = 5e-3  # learning rate of that pre-training; 0 is learning_rate
+    recall_steps: int = 0  # steps of L_n in each iteration of Algorithm 1; 0 leaves stage 1 as pre-trained
 
     # stage 2, L_r
-    recognition_batch: int = 128  # triples in a batch of L_r; inverse triples come on top
+    recognition_batch: int = 256  # triples in a batch of L_r; inverse triples come on top
     negatives: int = 100  # corrupted heads, and as many corrupted tails, for each triple
     typed_negatives: float = 0.75  # share of them drawn from the relation's own heads or tails
     fresh_negatives: int = 4  # bilinear: typed negatives drawn for each fact, besides the training negatives
     na_pairs: int = 128  # NA triples in a batch of L_r: training negatives and random candidate pairs, half and half
     pretrain_recognition: int = 25  # passes over the training facts with L_r before the first batch of L_p
-    recognition_rate: float = 0.0  # learning rate of that pre-training; 0 is learning_rate
-    recognition_decay: float = 0.0  # decoupled weight decay of stage 2
-    offset_decay: float = 0.0  # decoupled weight decay of the learned δ_i
-    recognition_dropout: float = 0.0  # bilinear: share of the towers' coordinates dropped in training
-    recognition_steps: int = 1  # steps of L_r in each iteration; 0 leaves stage 2 as pre-trained
+    recognition_rate: float = 2e-3  # learning rate of that pre-training; 0 is learning_rate
+    recognition_decay: float = 0.05  # decoupled weight decay of stage 2
+    offset_decay: float = 1.0  # decoupled weight decay of the learned δ_i
+    recognition_dropout: float = 0.5  # bilinear: share of the towers' coordinates dropped in training
+    recognition_steps: int = 0  # steps of L_r in each iteration; 0 leaves stage 2 as pre-trained
 
     # stage 3, L_p, and the course of training
-    pair_batch: int = 128  # pairs in a batch of L_p
-    pairs_reach_terms: bool = True  # L_p also moves the term and relation vectors, not stage 3 alone
+    pair_batch: int = 64  # pairs in a batch of L_p
+    sufficiency: float = 0.3  # weight of the loss of the top 5 assumptions alone
+    comprehensiveness: float = 0.3  # weight of the demand that p falls when a positive pair's top 5 are removed
+    comprehensiveness_goal: float = 0.3  # by how much it should fall
+    pairs_reach_terms: bool = False  # L_p also moves the term and relation vectors, not stage 3 alone
     refresh_every: int = 0  # iterations between two recalls of the associations; 0 is once an epoch
-    epochs: int = 100  # at most
+    epochs: int = 4  # at most
+    least_steps: int = 300  # more epochs than that where a data set is so small that they make fewer steps
     patience: int = 10  # epochs without a better dev F1 before training stops
     optimizer: str = "lazy_adam"  # moments of a term's row move only when the row is touched; "adam" is dense
-    learning_rate: float = 1e-3  # of Adam
-    schedule: str = "constant"  # "one_cycle": the rate of each phase rises for a tenth of it, then falls to nothing
-    weight_decay: float = 0.0  # decoupled, on stage 3
+    learning_rate: float = 5e-3  # of Adam
+    schedule: str = "one_cycle"  # "one_cycle": the rate of each phase rises for a tenth of it, then falls to nothing
+    weight_decay: float = 0.01  # decoupled, on stage 3
     clip: float = 1.0  # largest norm of a gradient; 0 is off
     precision: str = "float32"  # "bf16": products of stage 3 in bfloat16 where the CPU or GPU has it
 
@@ -173,6 +180,36 @@ def describe() -> list[str]:
 PRESETS: dict[str, Config] = {
     # The paper's recipe to the letter; what it leaves open is as science pins it.
     "paper": Config(
+        recognition="transe",
+        folds=0,
+        known_facts=False,
+        formed_only=False,
+        term_vectors=True,
+        recall_features=False,
+        pair_dimension=0,
+        attention_layer=True,
+        temperature=0.0,
+        margin_clip=5.0,
+        attention_dropout=0.0,
+        warm_start="none",
+        recall_batch=128,
+        recall_rate=0.0,
+        recall_steps=1,
+        recognition_batch=128,
+        recognition_rate=0.0,
+        recognition_decay=0.0,
+        offset_decay=0.0,
+        recognition_dropout=0.0,
+        recognition_steps=1,
+        sufficiency=0.0,
+        comprehensiveness=0.0,
+        pairs_reach_terms=True,
+        pair_batch=128,
+        epochs=100,
+        least_steps=0,
+        learning_rate=1e-3,
+        weight_decay=0.0,
+        schedule="constant",
         margins=False,
         recall_loss="sum",
         typed_negatives=0.0,

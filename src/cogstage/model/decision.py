@@ -29,8 +29,9 @@ class Decision(nn.Module):
         self.bf16 = config.precision == "bf16" and has_bf16()
         dimension = config.pair_dimension or config.dimension
         scale = dimension**-0.5
-        self.w_attention = nn.Parameter(torch.randn(heads, dimension, dimension) * scale)  # W_a (Q, d, d)
-        self.b_attention = nn.Parameter(torch.zeros(heads, dimension))  # b_a (Q, d)
+        layer = config.attention_layer
+        self.w_attention = nn.Parameter(torch.randn(heads, dimension, dimension) * scale) if layer else None  # W_a
+        self.b_attention = nn.Parameter(torch.zeros(heads, dimension)) if layer else None  # b_a (Q, e); W_a (Q, e, e)
         self.v = nn.Parameter(torch.randn(heads, dimension) * scale)  # v (Q, d)
         self.w_relation = nn.Parameter(torch.randn(heads, dimension) * scale)  # W_r (Q, d)
         self.bias = nn.Parameter(torch.zeros(heads))  # b_r (Q,)
@@ -39,9 +40,11 @@ class Decision(nn.Module):
 
     def weigh(self, vectors: Tensor, head: int) -> tuple[Tensor, Tensor]:
         """g and the value W_r·e of assumption vectors e (M, d): (M,), (M,)."""
-        with torch.autocast(vectors.device.type, torch.bfloat16, enabled=self.bf16):
-            hidden = torch.addmm(self.b_attention[head], vectors, self.w_attention[head])
-        hidden = hidden.to(vectors.dtype).tanh()
+        hidden = vectors
+        if self.w_attention is not None and self.b_attention is not None:
+            with torch.autocast(vectors.device.type, torch.bfloat16, enabled=self.bf16):
+                hidden = torch.addmm(self.b_attention[head], vectors, self.w_attention[head])
+            hidden = hidden.to(vectors.dtype).tanh()
         gate = hidden @ self.v[head]
         if self.sharpness is not None:
             gate = gate * self.sharpness[head].exp()

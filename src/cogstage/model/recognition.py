@@ -86,6 +86,12 @@ def probabilities(scores: Tensor, masked: Tensor | None = None) -> Tensor:
     return F.softmax(relations.masked_fill(~beats, NEVER), dim=1) * beats
 
 
+def with_known(scores: Tensor, known: Tensor, lead: float) -> Tensor:
+    """Scores in which a known relation beats NA by at least ``lead``: (M, K+1), (M, K) -> (M, K+1)."""
+    raised = torch.where(known, torch.maximum(scores[:, :-1], scores[:, -1:] + lead), scores[:, :-1])
+    return torch.cat([raised, scores[:, -1:]], 1)
+
+
 def margins(scores: Tensor, clip: float, masked: Tensor | None = None) -> Tensor:
     """s_k - s_NA cut to ±clip, (M, K+1) -> (M, K); -clip for a masked relation, as if it were ruled out."""
     found = (scores[:, :-1] - scores[:, -1:]).clamp(-clip, clip)
@@ -107,6 +113,7 @@ class PairVectors(nn.Module):
         self.w_tail = block(d, config.term_vectors, d**-0.5)  # W_p, middle block (Q, d, e)
         self.w_relation = nn.Parameter(torch.randn(heads, d, e) * d**-0.5)  # W_p, lower block (Q, d, e)
         self.w_margin = block(2 * relations, config.margins, 0.5 / config.margin_clip)  # (Q, K, e)
+        self.w_known = block(2 * relations, config.known_facts, 0.1)  # (Q, K, e)
         self.w_recall = block(RECALL_FEATURES, config.recall_features, 0.1)  # (Q, 5, e)
         self.bias = nn.Parameter(torch.zeros(heads, e))  # b_p (Q, e)
 
@@ -119,7 +126,7 @@ class PairVectors(nn.Module):
     def weights(self, relation: Tensor, head: int) -> Tensor:
         """What p, margins and recall features are multiplied by: (f, e); ``relation`` is ξ without NA (K, d)."""
         parts = [relation @ self.w_relation[head]]
-        parts += [block[head] for block in (self.w_margin, self.w_recall) if block is not None]
+        parts += [block[head] for block in (self.w_margin, self.w_known, self.w_recall) if block is not None]
         return torch.cat(parts)
 
     def forward(

@@ -91,6 +91,12 @@ class Sampler:
         self.train, self.dev = (self._labelled(split, targets) for split in ("train", "dev"))
 
     @property
+    def fact_folds(self) -> np.ndarray:
+        """The fold of each training fact (F,)."""
+        facts = self._parts[-1].facts
+        return self._fold_of(facts[:, 0], facts[:, 2])
+
+    @property
     def n_facts(self) -> int:
         """How many training facts there are."""
         return len(self._parts[-1].facts)
@@ -103,7 +109,8 @@ class Sampler:
         """The fold of each pair, in either direction; -1 for a pair that is in none."""
         key = self._key(head, tail)
         place = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
-        return np.where(self._keys[place] == key, self._key_fold[place], -1)
+        result: np.ndarray = np.where(self._keys[place] == key, self._key_fold[place], -1)
+        return result
 
     def _part(self, facts: np.ndarray, negatives: np.ndarray, fold: int) -> _Part:
         if fold >= 0:

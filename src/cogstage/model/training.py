@@ -25,6 +25,7 @@ from cogstage.model.checkpoint import Checkpoint, copy_weights, put_weights
 from cogstage.model.closed_world import ClosedWorld
 from cogstage.model.cogstage import Network, OpenWorld, World, assume
 from cogstage.model.distributed import Processes
+from cogstage.model.known_facts import KnownFacts
 from cogstage.model.measures import dev_measures
 from cogstage.model.optimiser import Adam
 from cogstage.model.recall import RecallTargets
@@ -95,6 +96,11 @@ class Trainer:
         self.world: World = make_world(network, view.train_facts(), len(view.relations), self.candidates)
         asked = [part for pairs in (self.sampler.train, self.sampler.dev) for part in (pairs.head, pairs.tail)]
         self._asked = torch.from_numpy(np.unique(np.concatenate(asked))).to(self.device)
+        if self.config.known_facts:
+            folds = self.sampler.fact_folds if self.config.folds else None
+            network.known = KnownFacts(view.train_facts(), len(view.relations), terms, folds)
+        steps = -(-len(self.sampler.train) // self.config.pair_batch)
+        self._epochs = max(self.config.epochs, -(-self.config.least_steps // steps))
         self._phases = self._plan()
         blocks = [(phase, begin) for phase in self._phases for begin in range(0, phase.steps, BLOCK)]
         self._blocks: list[tuple[Phase, int]] = blocks
@@ -211,7 +217,7 @@ class Trainer:
         self._progress.start(f"Epoch {epoch}", len(batches))
         for number, batch in enumerate(batches):
             self._check_time()
-            factor = self._factor((epoch - 1 + number / len(batches)) / config.epochs)
+            factor = self._factor((epoch - 1 + number / len(batches)) / self._epochs)
             for _ in range(config.recall_steps if config.world == "open" else 0):
                 sums["loss_n"] += self.recall_step(rng, factor) / config.recall_steps
             for _ in range(config.recognition_steps):
@@ -231,7 +237,7 @@ class Trainer:
             self._best = self._kept_weights()
         if epoch - self.course.best_epoch >= config.patience:
             self.course.stopped = "dev F1 no longer rises"
-        elif epoch >= config.epochs:
+        elif epoch >= self._epochs:
             self.course.stopped = "epochs used up"
         self._note({"round": self.course.round, "stage": "epoch", "epoch": epoch, **means, "dev_f1": f1, "dev": dev})
         self._progress.done(
@@ -323,8 +329,11 @@ class Trainer:
             part = mine[mine.target == target]
             head, tail, label = (torch.from_numpy(x).to(self.device) for x in (part.head, part.tail, part.label))
             fold = int(part.fold[0]) if len(self.network.folds) else None
-            logit = self.network(self.world.recalled(head, tail, target), target, fold).logit
-            loss = F.binary_cross_entropy_with_logits(logit, label.to(logit.dtype), reduction="sum")
+            assumptions = self.network(self.world.recalled(head, tail, target), target, fold)
+            label = label.to(assumptions.logit.dtype)
+            loss = F.binary_cross_entropy_with_logits(assumptions.logit, label, reduction="sum")
+            if self.config.sufficiency or self.config.comprehensiveness:
+                loss = loss + self.network.erasure_loss(assumptions, label)
             losses.append(loss / len(batch))
         return self._step("L_p", losses, factor)
 

@@ -20,6 +20,7 @@ from cogstage.model.cogstage import Assumptions, Network, World, assume
 from cogstage.model.config import Config
 from cogstage.model.config import preset as preset_config
 from cogstage.model.distributed import join
+from cogstage.model.known_facts import KnownFacts
 from cogstage.model.recall import RecallTargets, svd_start
 from cogstage.model.training import Trainer, make_world
 from cogstage.progress import SILENT, Progress
@@ -138,6 +139,8 @@ class CogStage:
         self.facts = facts
         terms = np.unique(np.concatenate([facts.head, facts.tail])).astype(np.int64)
         self.candidates = terms if self.config.candidates == "facts" else np.arange(len(vocabulary))
+        if self.config.known_facts:
+            network.known = KnownFacts(facts, len(relations), len(vocabulary))
         for name in ("world", "explainer"):
             self.__dict__.pop(name, None)
 
