@@ -13,9 +13,9 @@ from importlib.resources import files
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
 _POSSIBLE_END = re.compile(r"[.!?\n](?:(?<=\n)|[\"')\]”’]*\s)\s*(?=\S)")
-_WRAP_WIDTH = 100  # text of at least so many lines, none of them longer, was wrapped by hand:
-_WRAP_LINES = 4
-_FULL_LINE = 45  # there, a line of this length without an end mark runs on, whatever letter the next begins with
+WRAP_WIDTH = 100  # text of at least so many lines, none of them longer, was wrapped by hand:
+WRAP_LINES = 4
+FULL_LINE = 45  # there, a line of this length without an end mark runs on, whatever letter the next begins with
 
 _SAME_SYMBOL = {
     **dict.fromkeys("‐‑‒–—―−﹣-", "-"),
@@ -81,8 +81,8 @@ def sentence_breaks(text: str) -> Iterator[tuple[int, bool]]:
             if text[end].islower():
                 continue
             if wrapped is None:
-                wrapped = text.count("\n") >= _WRAP_LINES and max(map(len, text.split("\n"))) <= _WRAP_WIDTH
-            if wrapped and start - text.rfind("\n", 0, start) > _FULL_LINE and text[start - 1] not in ":;":
+                wrapped = text.count("\n") >= WRAP_LINES and max(map(len, text.split("\n"))) <= WRAP_WIDTH
+            if wrapped and start - text.rfind("\n", 0, start) > FULL_LINE and text[start - 1] not in ":;":
                 continue
         yield end, True
 
