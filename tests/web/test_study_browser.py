@@ -76,6 +76,27 @@ def answer_case(driver: Any, score: int, better: str, trust: str = "2") -> None:
     wait_saved(driver)
 
 
+def keyboard_answers(driver: Any) -> None:
+    """Tab reaches the first question, the arrows change the answer, and each press is saved."""
+    from selenium.webdriver import ActionChains, Keys
+
+    def focused() -> Any:
+        return driver.switch_to.active_element
+
+    ActionChains(driver).send_keys(Keys.TAB).perform()
+    assert "Skip" in focused().text
+    focused().send_keys(Keys.ENTER)
+    ActionChains(driver).send_keys(Keys.TAB).perform()
+    assert focused().get_attribute("name") == "familiar-head"
+    focused().send_keys(Keys.SPACE)
+    wait_saved(driver)
+    focused().send_keys(Keys.ARROW_RIGHT)
+    assert focused().get_attribute("value") == "kind_of"
+    wait_saved(driver)
+    driver.refresh()
+    assert find(driver, 'input[name="familiar-head"][value="kind_of"]').is_selected()
+
+
 def no_console_errors(driver: Any) -> None:
     problems = [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
     assert problems == []
@@ -138,6 +159,7 @@ def test_the_whole_study(tmp_path: Path) -> None:
             screenshot(driver, "study-welcome")
             press(driver, "Start with the first case")
             screenshot(driver, "study-case-empty")
+            keyboard_answers(driver)
             answer_case(driver, 3, "A")
             find(driver, "#comment").send_keys("Makes sense to me. <script>alert(1)</script>")
             wait_saved(driver)
@@ -155,6 +177,7 @@ def test_the_whole_study(tmp_path: Path) -> None:
             assert find(driver, "#comment").get_attribute("value").endswith("<script>alert(1)</script>")
             assert find(driver, "#progress").get_attribute("value") == "1"
             screenshot(driver, "study-case-phone", (390, 844))
+            assert driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
             driver.back()
             driver.forward()
             press(driver, "Save and go on")

@@ -275,8 +275,11 @@ def test_cookies_and_headers(make_study: Make, secure: bool) -> None:
 
 def test_tls_is_announced_behind_an_https_address(make_study: Make) -> None:
     app = create_study_app(make_study(small_study()), "https://study.example.org")
-    answer = TestClient(app).get("/")
-    assert "max-age" in answer.headers["strict-transport-security"]
+    browser = TestClient(app)
+    assert "max-age" in browser.get("/").headers["strict-transport-security"]
+    # a proxy that passes another Host on: the public address counts as our own, no other does
+    for origin, code in (("https://study.example.org", 404), ("https://other.example.org", 403)):
+        assert browser.post("/join/none.none", headers={"Origin": origin}).status_code == code
 
 
 def test_user_text_is_never_html(make_study: Make) -> None:

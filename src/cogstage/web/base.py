@@ -80,19 +80,21 @@ def page(request: Request, template: str, status: int = 200, **context: Any) -> 
 def create_app(
     title: str,
     *,
-    https: bool = False,
+    public_url: str | None = None,
     largest_body: int = 64 * 1024,
     page_cache: str = "no-store",
     openapi_url: str | None = None,
 ) -> FastAPI:
     """An empty application with headers, limits, log, static files and error pages in place.
 
-    FastAPI's own documentation pages load scripts from elsewhere and are off; ``openapi_url`` serves the schema.
+    ``public_url`` is the address that people use, where it is known. FastAPI's own documentation pages load scripts
+    from elsewhere and are off; ``openapi_url`` serves the schema.
     """
     app = FastAPI(title=title, version=software_version(), docs_url=None, redoc_url=None, openapi_url=openapi_url)
-    app.add_middleware(SameOrigin)
+    app.add_middleware(SameOrigin, public_url=public_url)
     app.add_middleware(BodyLimit, most=largest_body)
     app.add_middleware(LastResort)
+    https = bool(public_url and public_url.startswith("https://"))
     app.add_middleware(SecurityHeaders, https=https, page_cache=page_cache)
     app.add_middleware(AccessLog)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")

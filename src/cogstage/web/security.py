@@ -75,10 +75,14 @@ class SecurityHeaders:
 
 
 class SameOrigin:
-    """Refuses changes that a browser sends on behalf of another site; programs that send no such headers pass."""
+    """Refuses changes that a browser sends on behalf of another site; programs that send no such headers pass.
 
-    def __init__(self, app: ASGIApp) -> None:
+    ``public_url`` is the site's own address where a proxy hides it from us (many put another name into ``Host``).
+    """
+
+    def __init__(self, app: ASGIApp, public_url: str | None = None) -> None:
         self.app = app
+        self._own = urlsplit(public_url).netloc if public_url else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] not in SAFE_METHODS and self._foreign(Headers(scope=scope)):
@@ -93,7 +97,7 @@ class SameOrigin:
         if origin is None:
             return False
         try:
-            return urlsplit(origin).netloc != headers.get("host", "")
+            return urlsplit(origin).netloc not in (headers.get("host", ""), self._own)
         except ValueError:
             return True
 

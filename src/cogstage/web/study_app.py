@@ -18,7 +18,7 @@ def create_study_app(opened: OpenStudy, public_url: str | None = None, secure_co
 
     ``public_url`` begins the personal links; without it they begin as the administrator's own request did.
     """
-    app = create_app(opened.study.title, https=bool(public_url and public_url.startswith("https://")))
+    app = create_app(opened.study.title, public_url=public_url)
     app.state.site = Site(opened, public_url, secure_cookies)
     app.state.throttle = Throttle()
     app.include_router(study_review.router)
