@@ -49,6 +49,7 @@ class VectorStore:
         with os.fdopen(descriptor, "wb") as handle:
             np.save(handle, vectors)
         write_text(path.with_suffix(".json"), to_json({"encoder": repr(encoder), "seed": seed, "seconds": seconds}))
+        os.chmod(temporary, 0o644)
         os.replace(temporary, path)
         return vectors
 

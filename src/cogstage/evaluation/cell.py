@@ -1,7 +1,8 @@
 """One cell of a comparison, in a process of its own: fit a method, predict the test pairs, write what came out.
 
-Run as ``python -m cogstage.evaluation.cell FOLDER DATASET METHOD SCOPE SEED HEADS``, where SCOPE names relations (by commas), ``all``
-for a joint method, or ``vectors`` to encode only. Time and peak memory are those of this process.
+Run as ``python -m cogstage.evaluation.cell FOLDER DATASET METHOD SCOPE SEED HEADS``, where SCOPE names
+relations (by commas), ``all`` for a joint method, or ``vectors`` to encode only. Time and peak memory are those of this
+process.
 """
 
 from __future__ import annotations
@@ -200,6 +201,7 @@ class new_file:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
+            os.chmod(self._temporary, 0o644)
             os.replace(self._temporary, self._path)
         else:
             self._temporary.unlink(missing_ok=True)

@@ -1,0 +1,41 @@
+"""Our score functions against PyKEEN's interactions on the same vectors."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from cogstage.baselines.scorers.distmult import DistMultLogit
+from cogstage.baselines.scorers.ntn import NtnLogit
+from cogstage.baselines.scorers.rescal import RescalLogit
+
+interactions = pytest.importorskip("pykeen.nn.modules", reason="the optional extra baselines is not installed")
+
+
+@pytest.fixture
+def ends() -> tuple[torch.Tensor, torch.Tensor]:
+    torch.manual_seed(0)
+    return torch.randn(50, 12), torch.randn(50, 12)
+
+
+def test_distmult(ends: tuple[torch.Tensor, torch.Tensor]) -> None:
+    ours = DistMultLogit(12)
+    torch.nn.init.normal_(ours.relation)
+    theirs = interactions.DistMultInteraction()(ends[0], ours.relation.expand(50, -1), ends[1])
+    torch.testing.assert_close(ours(*ends), theirs)
+
+
+def test_rescal(ends: tuple[torch.Tensor, torch.Tensor]) -> None:
+    ours = RescalLogit(12, 0.3).eval()
+    torch.nn.init.normal_(ours.relation)
+    theirs = interactions.RESCALInteraction()(ends[0], ours.relation.expand(50, -1, -1), ends[1])
+    torch.testing.assert_close(ours(*ends), theirs)
+
+
+def test_ntn(ends: tuple[torch.Tensor, torch.Tensor]) -> None:
+    ours = NtnLogit(12, 5, 0.3).eval()
+    for parameter in ours.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    parts = (ours.bilinear, ours.head, ours.tail, ours.shift, ours.out)
+    theirs = interactions.NTNInteraction()(ends[0], tuple(p.expand(50, *p.shape) for p in parts), ends[1])
+    torch.testing.assert_close(ours(*ends), theirs)

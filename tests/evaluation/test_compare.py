@@ -1,0 +1,149 @@
+"""A comparison run for real on a small planted graph: files, resuming, killing, failing."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from planted_relation import planted
+
+import cogstage as cs
+from cogstage.errors import CogstageError, UsageError
+from cogstage.evaluation.metrics import score
+from cogstage.evaluation.results import MACRO, Comparison
+from cogstage.graph.cooccurrence import Graph
+from cogstage.knowledge.dataset import Dataset, Pairs
+
+RELATIONS = ("may_treat", "causes")
+METHODS = ["always-positive", "ppmi", "svd+distmult"]
+
+
+@pytest.fixture(scope="module")
+def inputs() -> tuple[Graph, Dataset]:
+    return planted(800, relations=RELATIONS)
+
+
+@pytest.fixture(scope="module")
+def finished(inputs: tuple[Graph, Dataset], tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    out = tmp_path_factory.mktemp("comparison") / "table"
+    return cs.compare(*inputs, methods=METHODS, seeds=2, out=out, ranking_heads=20)
+
+
+def stamps(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_mtime_ns for path in (folder / "cells").glob("*/*.json")}
+
+
+def test_results_hold_every_cell_and_metric(finished: Comparison, inputs: tuple[Graph, Dataset]) -> None:
+    rows = pq.read_table(finished.folder / "results.parquet").to_pylist()
+    keys = {(row["method"], row["relation"], row["seed"]) for row in rows}
+    assert keys == {(m, r, s) for m in METHODS for r in RELATIONS for s in (0, 1)}
+    metrics = {row["metric"] for row in rows}
+    assert {"f1", "auroc", "auprc", "mcc", "brier", "ece", "mrr", "hits@10", "seconds", "peak_mb"} <= metrics
+    by_key = {(r["method"], r["relation"], r["seed"], r["metric"]): r for r in rows}
+    pairs = inputs[1].pairs("may_treat", "test")
+    path = finished.folder / "predictions" / "planted" / "svd+distmult~may_treat~1.parquet"
+    found = pq.read_table(path).to_pydict()
+    assert found["head"] == pairs.head.tolist()
+    assert found["label"] == pairs.label.tolist()
+    row = by_key["svd+distmult", "may_treat", 1, "f1"]
+    assert row["value"] == pytest.approx(score(pairs.label, np.array(found["probability"]))["f1"])
+    assert row["low"] <= row["value"] <= row["high"]
+    assert by_key["svd+distmult", "may_treat", 1, "peak_mb"]["value"] > 20
+    assert by_key["svd+distmult", "causes", 0, "auroc"]["value"] > 0.9
+
+
+def test_tables_and_plots_are_written(finished: Comparison) -> None:
+    markdown = (finished.folder / "table.md").read_text()
+    assert "| SVD + DistMult | **" in markdown
+    assert "time (s) | memory (MB)" in markdown
+    latex = (finished.folder / "table.tex").read_text()
+    assert latex.count("\\begin{tabular}") == latex.count("\\end{tabular}") == 2
+    assert "may\\_treat" in latex
+    rows = list(csv.DictReader(io.StringIO((finished.folder / "table.csv").read_text())))
+    f1 = {(r["method"], r["relation"]): float(r["mean"]) for r in rows if r["metric"] == "f1"}
+    mean = np.mean([f1["ppmi", r] for r in RELATIONS])
+    assert f1["ppmi", MACRO] == pytest.approx(mean, abs=1e-5)
+    names = {path.name for path in (finished.folder / "plots").iterdir()}
+    assert {"f1-bars-planted.svg", "precision-recall-planted.png", "reliability-planted.svg"} <= names
+
+
+def test_a_second_run_only_does_what_is_missing(finished: Comparison, inputs: tuple[Graph, Dataset]) -> None:
+    before = stamps(finished.folder)
+    gone = finished.folder / "cells" / "planted" / "ppmi~causes~1.json"
+    content = json.loads(gone.read_text())
+    gone.unlink()
+    again = cs.compare(*inputs, methods=METHODS, seeds=2, out=finished.folder, ranking_heads=20, plots=False)
+    after = stamps(finished.folder)
+    assert {name for name in before if before[name] != after[name]} == {gone.name}
+    assert json.loads(gone.read_text())["metrics"] == content["metrics"]
+    assert again.cells.keys() == finished.cells.keys()
+
+
+def test_a_folder_of_other_inputs_is_refused(finished: Comparison, inputs: tuple[Graph, Dataset]) -> None:
+    graph, data = inputs
+    other_graph, other = planted(800, relations=RELATIONS, seed=5)
+    with pytest.raises(UsageError, match="another graph"):
+        cs.compare(other_graph, other, methods=["degree"], out=finished.folder)
+    shuffled = planted(800, relations=RELATIONS, shuffled=True)[1]
+    with pytest.raises(UsageError, match="another data set named planted"):
+        cs.compare(graph, shuffled, methods=["degree"], out=finished.folder)
+    with pytest.raises(UsageError, match="unknown method"):
+        cs.compare(graph, data, methods=["word2vec"], out=finished.folder)
+    with pytest.raises(UsageError, match="no relation cures"):
+        cs.compare(graph, data, methods=["degree"], relations=["cures"], out=finished.folder)
+
+
+def test_two_data_sets_side_by_side(finished: Comparison, inputs: tuple[Graph, Dataset], tmp_path: Path) -> None:
+    graph, data = inputs
+    both = {"degree": data, "uniform": planted(800, relations=RELATIONS, shuffled=True)[1]}
+    result = cs.compare(graph, both, ["always-positive", "ppmi"], 1, tmp_path / "t", ranking_heads=0, plots=False)
+    assert result.datasets == ["degree", "uniform"]
+    text = (tmp_path / "t" / "table.md").read_text()
+    assert "F1, degree | AUROC, degree | F1, uniform | AUROC, uniform" in text
+
+
+def test_a_cell_that_fails_is_named_and_the_rest_is_kept(inputs: tuple[Graph, Dataset], tmp_path: Path) -> None:
+    graph, data = inputs
+    nothing = Pairs(*(np.empty(0, kind) for kind in (np.int32, np.int32, np.int8)))
+    broken = dataclasses.replace(data, _pairs={**data._pairs, ("causes", "train"): nothing})
+    with pytest.raises(CogstageError, match=r"1 of 3 parts failed, first svd\+distmult .*no training pairs"):
+        cs.compare(graph, broken, ["always-positive", "svd+distmult"], 1, tmp_path / "t", ranking_heads=0, plots=False)
+    kept = Comparison.gather(tmp_path / "t")
+    assert ("planted", "svd+distmult", "may_treat", 0) in kept.cells
+    assert ("planted", "svd+distmult", "causes", 0) not in kept.cells
+    assert "–" in (tmp_path / "t" / "table.md").read_text()
+
+
+def test_killed_and_started_again(inputs: tuple[Graph, Dataset], tmp_path: Path) -> None:
+    graph, data = inputs
+    out = tmp_path / "t"
+    support = Path(__file__).parent.parent / "support"
+    script = (
+        f"import sys; sys.path.insert(0, {str(support)!r})\n"
+        "from planted_relation import planted\nimport cogstage as cs\n"
+        f"cs.compare(*planted(800, relations={RELATIONS!r}), methods={METHODS!r}, seeds=1, out={str(out)!r}, jobs=1,"
+        " ranking_heads=0, plots=False)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], start_new_session=True)
+    deadline = time.monotonic() + 120
+    while not stamps(out) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    before = stamps(out)
+    assert before
+    result = cs.compare(graph, data, METHODS, 1, out, ranking_heads=0, plots=False)
+    assert len(result.cells) == len(METHODS) * len(RELATIONS)
+    after = stamps(out)
+    assert all(after[name] == stamp for name, stamp in before.items())

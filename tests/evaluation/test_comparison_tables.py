@@ -1,0 +1,98 @@
+"""Significance, bold and marks of a comparison whose cells are made up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cogstage.evaluation.cell import Place
+from cogstage.evaluation.methods import GROUPS, expand, find, is_baseline
+from cogstage.evaluation.metrics import score
+from cogstage.evaluation.results import MACRO, Comparison
+from cogstage.evaluation.significance import interval, replicate_metrics
+from cogstage.evaluation.tables import significance_mark, title
+
+QUALITY = {"degree": 0.0, "svd+distmult": 1.0, "line+ntn": 0.97, "cogstage": 2.0, "cogstage-closed": 0.3}
+
+
+def made_up(folder: Path, quality: dict[str, float] = QUALITY, relations: tuple[str, ...] = ("causes",)) -> Comparison:
+    rng = np.random.default_rng(0)
+    place = Place(folder)
+    for relation in relations:
+        head, label = rng.integers(0, 80, 500), rng.integers(0, 2, 500)
+        for method, strength in quality.items():
+            for seed in range(3):
+                logit = strength * (2 * label - 1) + rng.normal(size=500)
+                probability = 1 / (1 + np.exp(-logit))
+                values = replicate_metrics(head, label, probability, 300)
+                found = {
+                    n: {"value": v, "interval": list(interval(values[n]))} for n, v in score(label, probability).items()
+                }
+                key = ("degree", method, relation, seed)
+                for path in (place.cell(*key), place.predictions(*key), place.replicates(*key)):
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                np.savez(place.replicates(*key), **values)
+                table = {"head": head, "tail": head, "label": label, "probability": probability}
+                pq.write_table(pa.table(table), place.predictions(*key))
+                cell = dict(zip(("dataset", "method", "relation", "seed"), key, strict=True))
+                place.cell(*key).write_text(json.dumps({**cell, "metrics": found, "seconds": 1.0, "peak_mb": 100.0}))
+    return Comparison.gather(folder)
+
+
+def test_marks_against_the_best_baseline(tmp_path: Path) -> None:
+    comparison = made_up(tmp_path)
+    figures = comparison.figures("degree", "auroc")
+    assert comparison.best_baseline("degree", "causes", "auroc") == "svd+distmult"
+    assert figures["svd+distmult", "causes"].p is None
+    assert significance_mark(figures["cogstage", "causes"]) == "**"  # 300 replicates cannot say more
+    assert significance_mark(figures["cogstage-closed", "causes"]) == "††"
+    assert significance_mark(figures["line+ntn", "causes"]) == ""
+    assert comparison.mcnemar("degree", "cogstage", "causes") < 0.001
+    strongest = comparison.best_baseline("degree", "causes", "f1")
+    assert strongest is not None
+    assert comparison.mcnemar("degree", strongest, "causes") is None
+    comparison.write()
+    text = (tmp_path / "table.md").read_text()
+    best = figures["cogstage", "causes"]
+    assert f"| CogStage | **{best.mean:.3f} ± {best.sd:.3f}**\\*\\*" in text
+    assert "$^{\\ast\\ast}$" in (tmp_path / "table.tex").read_text()
+
+
+def test_mean_and_spread_over_seeds(tmp_path: Path) -> None:
+    comparison = made_up(tmp_path, {"degree": 0.5, "cogstage": 1.0}, ("causes", "may_treat"))
+    figures = comparison.figures("degree", "f1")
+    values = comparison.values("degree", "cogstage", "may_treat", "f1")
+    figure = figures["cogstage", "may_treat"]
+    assert figure.mean == pytest.approx(values.mean())
+    assert figure.sd == pytest.approx(values.std(ddof=1))
+    assert figure.low < figure.mean < figure.high
+    both = np.stack([values, comparison.values("degree", "cogstage", "causes", "f1")])
+    assert figures["cogstage", MACRO].mean == pytest.approx(both.mean())
+    assert figures["cogstage", MACRO].sd == pytest.approx(both.mean(axis=0).std(ddof=1))
+    assert comparison.relations("degree") == ["may_treat", "causes"]
+    Place(tmp_path).cell("degree", "cogstage", "causes", 0).unlink()
+    Place(tmp_path).cell("degree", "cogstage", "causes", 1).unlink()
+    Place(tmp_path).cell("degree", "cogstage", "causes", 2).unlink()
+    partial = Comparison.gather(tmp_path).figures("degree", "f1")
+    assert ("cogstage", MACRO) not in partial  # an average over fewer relations is no average
+
+
+def test_lower_is_better_for_calibration(tmp_path: Path) -> None:
+    comparison = made_up(tmp_path)
+    best = comparison.best_baseline("degree", "causes", "brier")
+    values = {m: comparison.values("degree", m, "causes", "brier").mean() for m in QUALITY if is_baseline(m)}
+    assert values[best] == min(values.values())
+
+
+def test_names() -> None:
+    assert expand(["floor", "degree", "svd+ntn"]) == ["always-positive", "degree", "ppmi", "svd+ntn"]
+    assert len(GROUPS["paper"]) == 12
+    assert {find(name).name for name in expand(None)} == set(expand(None))
+    assert title("repel+rescal") == "REPEL-D + RESCAL"
+    assert find("cogstage-all").joint
+    assert not find("cogstage").joint
