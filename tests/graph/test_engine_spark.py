@@ -55,28 +55,25 @@ def notes(tmp_path: Path) -> list[Path]:
     return files
 
 
+def same_bytes(one: Path, other: Path) -> bool:
+    names = sorted(path.name for path in one.iterdir())
+    assert names == sorted(path.name for path in other.iterdir())
+    return all((one / name).read_bytes() == (other / name).read_bytes() for name in names)
+
+
 def test_spark_writes_the_identical_graph(tmp_path: Path, notes: list[Path]) -> None:
-    for name, options in {
-        "window": BuildOptions(unit="patient-window", window=90, per="patient", codes="both", suppress_below=3),
-        "document": BuildOptions(min_count=2, level="term"),
-    }.items():
-        for engine in ("local", "spark"):
-            build_graph(
-                notes,
-                tmp_path / f"{name}-{engine}",
-                tmp_path / "lexicon.tsv",
-                options,
-                engine=engine,
-                master="local[2]",
-            )
-        local, spark = tmp_path / f"{name}-local", tmp_path / f"{name}-spark"
-        assert sorted(p.name for p in local.iterdir()) == sorted(p.name for p in spark.iterdir())
-        for file in local.iterdir():
-            assert file.read_bytes() == (spark / file.name).read_bytes(), file.name
+    lexicon = tmp_path / "lexicon.tsv"
+    options = BuildOptions(unit="patient-window", window=90, per="patient", codes="both", suppress_below=3)
+    for engine in ("local", "spark"):
+        build_graph(notes, tmp_path / engine, lexicon, options, engine=engine, master="local[2]")
+    assert same_bytes(tmp_path / "local", tmp_path / "spark")
     notes[1].write_text(notes[1].read_text(encoding="utf-8") + "{broken\n", encoding="utf-8")
     with pytest.raises(CogstageError, match=r"notes1\.jsonl:451"):
-        build_graph(notes, tmp_path / "bad", tmp_path / "lexicon.tsv", engine="spark", master="local[2]")
+        build_graph(notes, tmp_path / "bad", lexicon, engine="spark", master="local[2]")
     assert not (tmp_path / "bad").exists()
-    bad = BadRows(skip=True)
-    build_graph(notes, tmp_path / "bad", tmp_path / "lexicon.tsv", engine="spark", master="local[2]", bad=bad)
-    assert bad.count == 1
+    options = BuildOptions(min_count=2, level="term")
+    for engine in ("local", "spark"):
+        bad = BadRows(skip=True)
+        build_graph(notes, tmp_path / f"{engine}-skipped", lexicon, options, engine=engine, master="local[2]", bad=bad)
+        assert bad.count == 1
+    assert same_bytes(tmp_path / "local-skipped", tmp_path / "spark-skipped")
