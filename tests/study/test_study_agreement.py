@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 from sklearn.metrics import cohen_kappa_score
 
-from cogstage.study.agreement import bootstrap, disagreement, krippendorff_alpha, sign_test, weighted_kappa
+from cogstage.study.agreement import (
+    alpha_of_coincidences,
+    bootstrap,
+    coincidences,
+    disagreement,
+    krippendorff_alpha,
+    sign_test,
+    weighted_kappa,
+)
 
 NAN = math.nan
 # The data of Krippendorff's "Computing Krippendorff's Alpha-Reliability", section E: four observers, twelve units.
@@ -107,17 +115,33 @@ def test_kappa_passes_over_missing_answers() -> None:
     assert math.isnan(weighted_kappa(first[4:], second[4:], disagreement(4)))
 
 
+def mean(sums: np.ndarray) -> float:
+    return float(sums[0] / sums[1])
+
+
 def test_bootstrap_resamples_whole_cases() -> None:
-    values = np.array([0.0] * 5 + [3.0] * 5)
+    values = np.array([[0.0, 1]] * 5 + [[3.0, 1]] * 5)
     cases = ["a"] * 5 + ["b"] * 5
-    estimate = bootstrap(cases, lambda units: float(values[units].mean()), seed=1)
-    assert (estimate.value, estimate.low, estimate.high) == (
-        1.5,
-        0.0,
-        3.0,
-    )  # two cases: means 0, 1.5, 3 at 1/4, 1/2, 1/4
-    assert bootstrap(cases, lambda units: float(values[units].mean()), seed=1) == estimate
+    estimate = bootstrap(cases, values, mean, seed=1)
+    # two cases: means 0, 1.5, 3 at 1/4, 1/2, 1/4
+    assert (estimate.value, estimate.low, estimate.high) == (1.5, 0.0, 3.0)
+    assert bootstrap(cases, values, mean, seed=1) == estimate
     normal = np.random.default_rng(0).normal(size=400)
-    wide = bootstrap(range(400), lambda units: float(normal[units].mean()))
+    wide = bootstrap(range(400), np.stack([normal, np.ones(400)], axis=1), mean)
     assert wide.high - wide.low == pytest.approx(2 * 1.96 * normal.std() / 20, rel=0.1)
-    assert not bootstrap([], lambda units: 0.0).defined
+    assert not bootstrap([], np.empty((0, 2)), mean).defined
+
+
+def test_bootstrap_of_alpha_is_that_of_drawn_units() -> None:
+    """Summing coincidences of drawn cases is the same as computing α on the drawn answers."""
+    rng = np.random.default_rng(2)
+    ratings = rng.integers(0, 4, size=(3, 24)).astype(float)
+    ratings[0, ::5] = NAN
+    cases = np.repeat(np.arange(6), 4)
+    estimate = bootstrap(cases.tolist(), coincidences(ratings, 4), alpha_of_coincidences, draws=3000, seed=0)
+    slow = []
+    for _ in range(3000):
+        units = np.concatenate([np.flatnonzero(cases == case) for case in rng.integers(6, size=6)])
+        slow.append(krippendorff_alpha(ratings[:, units], 4))
+    assert estimate.value == pytest.approx(alpha_by_definition(ratings))
+    assert (estimate.low, estimate.high) == pytest.approx(np.nanquantile(slow, [0.025, 0.975]), abs=0.03)

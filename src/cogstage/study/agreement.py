@@ -40,68 +40,87 @@ def disagreement(levels: int, weights: str = "quadratic") -> np.ndarray:
     return apart**2 if weights == "quadratic" else apart
 
 
-def weighted_kappa(first: np.ndarray, second: np.ndarray, weight: np.ndarray) -> float:
+def pair_tables(first: np.ndarray, second: np.ndarray, levels: int) -> np.ndarray:
+    """For each unit a table (levels, levels) with 1 where the two raters' answers meet; zero unless both answered."""
+    tables = np.zeros((len(first), levels, levels))
+    both = np.flatnonzero(~(np.isnan(first) | np.isnan(second)))
+    tables[both, first[both].astype(int), second[both].astype(int)] = 1.0
+    return tables
+
+
+def kappa_of_table(table: np.ndarray, weight: np.ndarray) -> float:
     """Cohen's weighted κ of two raters: 1 - Σ w·observed / Σ w·expected, w the disagreement weights.
 
-    Only units that both judged count. NaN where no disagreement can be expected (both gave one and the same answer).
+    NaN where no disagreement can be expected (both gave one and the same answer, or none).
     """
-    both = ~(np.isnan(first) | np.isnan(second))
-    if not both.any():
-        return math.nan
-    levels = len(weight)
-    table = np.zeros((levels, levels))
-    np.add.at(table, (first[both].astype(int), second[both].astype(int)), 1.0)
-    table /= table.sum()
+    total = table.sum()
     expected = np.outer(table.sum(axis=1), table.sum(axis=0))
     chance = float((weight * expected).sum())
-    return 1.0 - float((weight * table).sum()) / chance if chance > 0 else math.nan
+    return float(1.0 - total * (weight * table).sum() / chance) if chance > 0 else math.nan
 
 
-def krippendorff_alpha(ratings: np.ndarray, levels: int) -> float:
-    """Krippendorff's α for ordinal answers, (raters, units), any number of raters, answers may be missing.
+def weighted_kappa(first: np.ndarray, second: np.ndarray, weight: np.ndarray) -> float:
+    """Cohen's weighted κ; only units that both judged count."""
+    return kappa_of_table(pair_tables(first, second, len(weight)).sum(axis=0), weight)
+
+
+def coincidences(ratings: np.ndarray, levels: int) -> np.ndarray:
+    """For each unit of (raters, units) its coincidences (levels, levels): each ordered pair of answers to it counts
+    1 / (answers to it - 1)."""
+    counts = np.stack([(ratings == level).sum(axis=0) for level in range(levels)], axis=1).astype(float)  # (units, C)
+    answers = counts.sum(axis=1)
+    pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(levels)
+    made: np.ndarray = pairs / np.maximum(answers - 1, 1)[:, None, None] * (answers > 1)[:, None, None]
+    return made
+
+
+def alpha_of_coincidences(coincidence: np.ndarray) -> float:
+    """Krippendorff's α for ordinal answers.
 
     NaN where all pairable answers are the same: agreement is total, but chance could not have told it apart.
     """
-    # Coincidences o_ck: each pair of answers to a unit counts 1 / (answers to the unit - 1).
-    counts = np.stack([(ratings == level).sum(axis=0) for level in range(levels)], axis=1).astype(float)  # (units, C)
-    answers = counts.sum(axis=1)
-    counts = counts[answers > 1]
-    shared = counts / (answers[answers > 1, None] - 1)
-    coincidence = shared.T @ counts - np.diag(shared.sum(axis=0))
     of_level = coincidence.sum(axis=1)
     total = of_level.sum()
     # Ordinal distance of c < k: the answers that lie between, those at the ends by half.
-    upto = np.cumsum(of_level)
-    between = np.abs(np.subtract.outer(upto - of_level / 2, upto - of_level / 2)) ** 2
+    middle = np.cumsum(of_level) - of_level / 2
+    between = np.subtract.outer(middle, middle) ** 2
     expected = float((np.outer(of_level, of_level) * between).sum())
     if expected == 0:
         return math.nan
     return float(1.0 - (total - 1) * (coincidence * between).sum() / expected)
 
 
+def krippendorff_alpha(ratings: np.ndarray, levels: int) -> float:
+    """Krippendorff's α of ordinal answers (raters, units): any number of raters, answers may be missing."""
+    return alpha_of_coincidences(coincidences(ratings, levels).sum(axis=0))
+
+
 def bootstrap(
     clusters: Sequence[object],
+    statistics: np.ndarray,
     figure: Callable[[np.ndarray], float],
     draws: int = 2000,
     seed: int = 0,
 ) -> Estimate:
     """A figure with its 95 % percentile interval, resampling whole clusters (cases: their answers hang together).
 
-    ``clusters`` names the cluster of each unit; ``figure`` gets the positions of the units drawn, with repetitions.
+    ``statistics`` (units, ...) are summed over the units drawn, and ``figure`` is computed from the sum: means,
+    tables and coincidences all add up, so a draw costs no more than the figure itself. ``clusters`` names the cluster
+    of each unit.
     """
     n = len(clusters)
     if n == 0:
         return Estimate(math.nan, math.nan, math.nan, 0)
-    value = float(figure(np.arange(n)))
+    number = {name: position for position, name in enumerate(dict.fromkeys(clusters))}
+    by_cluster = np.zeros((len(number), *statistics.shape[1:]))
+    np.add.at(by_cluster, [number[name] for name in clusters], statistics)
+    value = float(figure(by_cluster.sum(axis=0)))
     if math.isnan(value):
         return Estimate(value, math.nan, math.nan, n)
-    names = list(dict.fromkeys(clusters))
-    members = [np.array([i for i, c in enumerate(clusters) if c == name]) for name in names]
     rng = np.random.default_rng(seed)
-    found = np.empty(draws)
-    for draw in range(draws):
-        chosen = rng.integers(len(members), size=len(members))
-        found[draw] = figure(np.concatenate([members[c] for c in chosen]))
+    times = rng.multinomial(len(number), np.full(len(number), 1 / len(number)), size=draws)
+    sums = np.tensordot(times.astype(float), by_cluster, axes=1)
+    found = np.array([figure(drawn) for drawn in sums])
     found = found[~np.isnan(found)]
     if not len(found):
         return Estimate(value, math.nan, math.nan, n)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -198,11 +199,16 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
+_FIGURE = re.compile(r"[-0-9., \[\]]*")  # a number with its interval needs no escapes
+
+
 def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
 def _md(text: str) -> str:
+    if _FIGURE.fullmatch(text):
+        return text
     text = _one_line(text).replace("&", "&amp;").replace("<", "&lt;")
     return "".join("\\" + c if c in "\\`*_[]|#" else c for c in text)
 

@@ -11,11 +11,13 @@ import numpy as np
 
 from cogstage.study.agreement import (
     Estimate,
+    alpha_of_coincidences,
     bootstrap,
+    coincidences,
     disagreement,
-    krippendorff_alpha,
+    kappa_of_table,
+    pair_tables,
     sign_test,
-    weighted_kappa,
 )
 from cogstage.study.folder import OpenStudy
 from cogstage.study.protocol import OUTCOMES, Case, Study
@@ -186,12 +188,18 @@ class _Bootstrap:
     draws: int
     seed: int
 
-    def __call__(self, clusters: Sequence[object], figure: Callable[[np.ndarray], float]) -> Estimate:
-        return bootstrap(clusters, figure, self.draws, self.seed)
+    def __call__(
+        self, clusters: Sequence[object], statistics: np.ndarray, figure: Callable[[np.ndarray], float]
+    ) -> Estimate:
+        return bootstrap(clusters, statistics, figure, self.draws, self.seed)
 
     def mean(self, clusters: Sequence[object], values: Sequence[float]) -> Estimate:
         array = np.asarray(values, dtype=float)
-        return self(clusters, lambda units: float(array[units].mean()))
+        return self(clusters, np.stack([array, np.ones_like(array)], axis=1), lambda s: _ratio(s[0], s[1]))
+
+
+def _ratio(total: float, count: float) -> float:
+    return float(total / count) if count else math.nan
 
 
 def _is_complete(judgement: Judgement, study: Study) -> bool:
@@ -205,7 +213,7 @@ def _set_scores(source: str, group: Sequence[Judgement], boot: _Bootstrap) -> Se
     cases = [case for case, _ in scored]
     return SetScores(
         source=source,
-        ranking_score=boot([j.case.key for j in ranked], lambda units: float(wins[units].sum())),
+        ranking_score=boot([j.case.key for j in ranked], wins, float),
         average_sum=boot.mean(cases, [sum(scores) for _, scores in scored]),
         average_max=boot.mean(cases, [max(scores) for _, scores in scored]),
         levels=tuple(sum(scores.count(level) for _, scores in scored) for level in range(SCORE_LEVELS)),
@@ -280,7 +288,7 @@ def _preference_units(study: Study, found: Sequence[Judgement]) -> dict[Unit, fl
 def _agreement(study: Study, found: Sequence[Judgement], reviewers: Sequence[str], boot: _Bootstrap) -> list[Agreement]:
     made: list[Agreement] = []
     for question, levels, units_of in (
-        ("score of a rationale (0 to 3)", SCORE_LEVELS, _score_units),
+        ("score of a rationale", SCORE_LEVELS, _score_units),
         ("preference between sets", 3, lambda some: _preference_units(study, some)),
     ):
         first = {
@@ -305,13 +313,14 @@ def _agreement(study: Study, found: Sequence[Judgement], reviewers: Sequence[str
 
 def _matrix(raters: Sequence[dict[Unit, float]]) -> tuple[list[Unit], np.ndarray]:
     units = sorted(unit for unit in set().union(*raters) if sum(unit in rater for rater in raters) > 1)
-    return units, np.array([[rater.get(unit, math.nan) for unit in units] for rater in raters], dtype=float)
+    rows = [[rater.get(unit, math.nan) for unit in units] for rater in raters]
+    return units, np.array(rows, dtype=float).reshape(len(raters), len(units))
 
 
 def _alpha(question: str, who: str, raters: Sequence[dict[Unit, float]], levels: int, boot: _Bootstrap) -> Agreement:
     units, matrix = _matrix(raters)
-    estimate = boot([unit[0] for unit in units], lambda chosen: krippendorff_alpha(matrix[:, chosen], levels))
-    return Agreement(question, "Krippendorff's α (ordinal)", who, estimate)
+    estimate = boot([unit[0] for unit in units], coincidences(matrix, levels), alpha_of_coincidences)
+    return Agreement(question, "Krippendorff's α, ordinal", who, estimate)
 
 
 def _kappa(
@@ -319,10 +328,9 @@ def _kappa(
 ) -> Agreement:
     units, matrix = _matrix([a, b])
     weight = disagreement(levels)
-    estimate = boot(
-        [unit[0] for unit in units], lambda chosen: weighted_kappa(matrix[0, chosen], matrix[1, chosen], weight)
-    )
-    return Agreement(question, "Cohen's κ (quadratic weights)", who, estimate)
+    tables = pair_tables(matrix[0], matrix[1], levels)
+    estimate = boot([unit[0] for unit in units], tables, lambda table: kappa_of_table(table, weight))
+    return Agreement(question, "Cohen's κ, quadratic weights", who, estimate)
 
 
 def _trust(firsts: Sequence[Judgement], boot: _Bootstrap) -> dict[str, Estimate]:
@@ -331,16 +339,13 @@ def _trust(firsts: Sequence[Judgement], boot: _Bootstrap) -> dict[str, Estimate]
         return {}
     cases = [j.case.key for j in asked]
     trust = np.array([float(j.trust or 0) for j in asked])
-    bare = np.array([j.bare for j in asked])
-
-    def mean(units: np.ndarray, chosen: np.ndarray) -> float:
-        picked = trust[units][chosen[units]]
-        return float(picked.mean()) if len(picked) else math.nan
-
+    bare = np.array([float(j.bare) for j in asked])
+    # sums and counts: with rationales, without
+    sums = np.stack([trust * (1 - bare), 1 - bare, trust * bare, bare], axis=1)
     return {
-        "with rationales": boot(cases, lambda units: mean(units, ~bare)),
-        "without rationales": boot(cases, lambda units: mean(units, bare)),
-        "difference": boot(cases, lambda units: mean(units, ~bare) - mean(units, bare)),
+        "with rationales": boot(cases, sums, lambda s: _ratio(s[0], s[1])),
+        "without rationales": boot(cases, sums, lambda s: _ratio(s[2], s[3])),
+        "difference": boot(cases, sums, lambda s: _ratio(s[0], s[1]) - _ratio(s[2], s[3])),
     }
 
 
