@@ -93,10 +93,11 @@ def main(argv: list[str] | None = None) -> None:
         print(f"{literature} is not there; give its folder with --literature")
         return
     rows: list[dict[str, Any]] = []
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that Spark's processes are ended too
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if options.quick:
-            documents = sample(documents, folder, 4_000)
+            documents = sample(documents, folder, 2_000)
         common = {"documents": str(documents), "lexicon": str(lexicon)}
         with Standalone(folder) as spark:
             ways = {"one machine": "local", "standalone Spark": "spark", "standalone Spark, a worker killed": "spark"}

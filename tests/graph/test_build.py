@@ -234,6 +234,13 @@ def test_coded_records_need_no_lexicon_and_keep_their_names(tmp_path: Path) -> N
     assert vocabulary.type == ("disorder", "")
 
 
+def test_text_without_a_lexicon_is_an_error(tmp_path: Path) -> None:
+    write_notes(tmp_path / "notes.jsonl", [(0, 0, [["asa", "fever"]])])
+    with pytest.raises(CogstageError, match="need --lexicon"):
+        build_graph(tmp_path / "notes.jsonl", tmp_path / "graph")
+    assert not (tmp_path / "graph").exists()
+
+
 def test_codes_and_text_meet_on_one_concept(tmp_path: Path) -> None:
     record = {"doc_id": "a", "text": "fever", "codes": ["D1", "Z9"]}
     (tmp_path / "notes.jsonl").write_text(json.dumps(record), encoding="utf-8")

@@ -134,6 +134,12 @@ def _build(
             files = ", ".join(map(str, reader.files))
             raise CogstageError(f"{files}: no documents" + (" that can be used" if bad.count else ""))
         census = counter.census()
+        if not census.units.any():
+            if finder.lexicon is None:
+                raise CogstageError(
+                    f"{reader.files[0]}: no codes in {n_documents:,} documents; terms in text need --lexicon"
+                )
+            progress.say("no term of the lexicon was found: the graph is empty")
         made_with = {
             "how": "build",
             **options.as_meta(),
