@@ -90,7 +90,7 @@ wide = st.lists(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(st.one_of(texts, lines, wide.map("".join)), max_size=6), terms)
 def test_the_compiled_pass_says_the_same(batch: list[str], found: list[str]) -> None:
     annotator = Annotator(lexicon_of_distinct(*found, "a", "b . a", "` x", "word heart"), context=False)

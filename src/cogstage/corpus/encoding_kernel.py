@@ -16,6 +16,7 @@ from cogstage.corpus.tokens import FULL_LINE, WRAP_LINES, WRAP_WIDTH
 WORD, SPACE, SYMBOL = 0, 1, 2
 _UNKNOWN, _BREAK = ord(UNKNOWN), ord(BREAK)
 _OFFSET, _PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)  # FNV-1a
+_MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 
 def _classes() -> tuple[np.ndarray, np.ndarray]:
@@ -29,16 +30,22 @@ KINDS, FOLDED = _classes()
 
 
 class TokenTable:
-    """The characters of ASCII tokens in a hash table that compiled code can read; equality is checked byte by byte."""
+    """The characters of ASCII tokens in a hash table that compiled code can read.
+
+    A token of up to 16 bytes is its own key, in two words of 8; of a longer one the second word is a digest, and its
+    bytes are compared.
+    """
 
     def __init__(self, characters: Mapping[str, str]) -> None:
         tokens = [token for token in characters if token.isascii()]
         self.pool = np.frombuffer("".join(tokens).encode() or b"\0", np.uint8)
         self.starts = np.concatenate([[0], np.cumsum([len(token) for token in tokens])]).astype(np.int64)
-        self.codes = np.array([ord(characters[token]) for token in tokens], np.uint32)
+        codes = np.array([ord(characters[token]) for token in tokens], np.uint32)
         size = 1 << max(4, (2 * len(tokens)).bit_length())
-        self.slots = np.full(size, -1, np.int32)
-        _fill(self.slots, self.pool, self.starts)
+        self.keys = np.zeros((size, 2), np.uint64)
+        self.codes = np.zeros(size, np.uint32)  # 0: nothing stands here
+        self.tokens = np.zeros(size, np.int32)
+        _fill(self.keys, self.codes, self.tokens, self.pool, self.starts, codes)
 
     def encode(self, text: bytes, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The private characters of texts laid end to end, ``starts`` (T + 1,) apart, a wall behind each text.
@@ -48,43 +55,69 @@ class TokenTable:
         raw = np.frombuffer(text or b"\0", np.uint8)
         out = np.empty(len(text) + len(starts) + 1, np.uint32)
         begins = np.empty(len(starts) - 1, np.int64)
-        length = _encode(
-            raw, starts, self.slots, self.pool, self.starts, self.codes, KINDS, FOLDED, out, begins
-        )  # fmt: skip
+        table = (self.keys, self.codes, self.tokens, self.pool, self.starts)
+        length = _encode(raw, starts, table, KINDS, FOLDED, out, begins)
         return out[:length], begins
 
 
+@numba.njit(inline="always")
+def _slot(low, high, mask):  # type: ignore[no-untyped-def]
+    mixed = (low ^ (high * _PRIME)) * _MIXER
+    return np.int64(mixed >> np.uint64(32)) & mask
+
+
 @numba.njit(cache=True)
-def _fill(slots, pool, starts):  # type: ignore[no-untyped-def]
-    mask = len(slots) - 1
+def _key(raw, start, end, folded):  # type: ignore[no-untyped-def]
+    """The two words of a token: its bytes, or (beyond 16) its first 8 and a digest of the others."""
+    low, high = np.uint64(0), np.uint64(0)
+    for place in range(start, min(end, start + 8)):
+        low |= np.uint64(folded[raw[place]]) << np.uint64(8 * (place - start))
+    if end - start > 16:
+        high = _OFFSET
+        for place in range(start + 8, end):
+            high = (high ^ np.uint64(folded[raw[place]])) * _PRIME
+    else:
+        for place in range(start + 8, end):
+            high |= np.uint64(folded[raw[place]]) << np.uint64(8 * (place - start - 8))
+    return low, high
+
+
+@numba.njit(cache=True)
+def _fill(keys, slot_codes, slot_tokens, pool, starts, codes):  # type: ignore[no-untyped-def]
+    mask = len(keys) - 1
+    same = np.arange(128).astype(np.uint8)
     for token in range(len(starts) - 1):
-        digest = _OFFSET
-        for place in range(starts[token], starts[token + 1]):
-            digest = (digest ^ np.uint64(pool[place])) * _PRIME
-        slot = np.int64(digest >> np.uint64(20)) & mask
-        while slots[slot] >= 0:
+        low, high = _key(pool, starts[token], starts[token + 1], same)
+        slot = _slot(low, high, mask)
+        while slot_codes[slot] != 0:
             slot = (slot + 1) & mask
-        slots[slot] = token
+        keys[slot, 0], keys[slot, 1] = low, high
+        slot_codes[slot], slot_tokens[slot] = codes[token], token
 
 
-@numba.njit(cache=True)
-def _code(raw, start, end, digest, slots, pool, starts, codes, folded):  # type: ignore[no-untyped-def]
-    """The character of the token ``raw[start:end]`` whose folded form has this digest."""
-    mask = len(slots) - 1
-    slot = np.int64(digest >> np.uint64(20)) & mask
-    while slots[slot] >= 0:
-        token = slots[slot]
-        first = starts[token]
-        if starts[token + 1] - first == end - start:
+@numba.njit(inline="always")
+def _code(raw, start, end, low, high, table, folded):  # type: ignore[no-untyped-def]
+    """The character of the token ``raw[start:end]``, whose key is given."""
+    keys, codes, tokens, pool, starts = table
+    mask = len(keys) - 1
+    slot = _slot(low, high, mask)
+    found = np.uint32(_UNKNOWN)
+    while codes[slot] != 0:
+        if keys[slot, 0] == low and keys[slot, 1] == high:
             same = True
-            for offset in range(end - start):
-                if folded[raw[start + offset]] != pool[first + offset]:
-                    same = False
-                    break
+            if end - start > 16 or starts[tokens[slot] + 1] - starts[tokens[slot]] > 16:
+                first = starts[tokens[slot]]
+                same = starts[tokens[slot] + 1] - first == end - start
+                if same:
+                    for offset in range(end - start):
+                        if folded[raw[start + offset]] != pool[first + offset]:
+                            same = False
+                            break
             if same:
-                return codes[token]
+                found = codes[slot]
+                break
         slot = (slot + 1) & mask
-    return np.uint32(_UNKNOWN)
+    return found
 
 
 @numba.njit(cache=True)
@@ -100,7 +133,7 @@ def _is_wrapped(raw, start, end):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _encode(raw, texts, slots, pool, starts, codes, kinds, folded, out, begins):  # type: ignore[no-untyped-def]
+def _encode(raw, texts, table, kinds, folded, out, begins):  # type: ignore[no-untyped-def]
     length = 0
     for text in range(len(texts) - 1):
         begin, end = texts[text], texts[text + 1]
@@ -137,19 +170,18 @@ def _encode(raw, texts, slots, pool, starts, codes, kinds, folded, out, begins):
                         break
                 lines = 0
             gap_marked = False
-            digest = (_OFFSET ^ np.uint64(folded[byte])) * _PRIME
             token_start = place
             place += 1
             if kind == WORD:
                 marked = False
                 while place < end and kinds[raw[place]] == WORD:
-                    digest = (digest ^ np.uint64(folded[raw[place]])) * _PRIME
                     place += 1
             elif byte == 46 or byte == 33 or byte == 63:  # . ! ?
                 marked = True
             elif not (byte == 34 or byte == 39 or byte == 41 or byte == 93):  # " ' ) ] may stand behind the mark
                 marked = False
-            out[length] = _code(raw, token_start, place, digest, slots, pool, starts, codes, folded)
+            low, high = _key(raw, token_start, place, folded)
+            out[length] = _code(raw, token_start, place, low, high, table, folded)
             length += 1
         out[length] = _BREAK
         length += 1
