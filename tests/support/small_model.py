@@ -19,8 +19,10 @@ QUICK = {
     "dimension": 16,
     "associations": 6,
     "epochs": 2,
-    "pretrain_recall": 40,
-    "pretrain_recognition": 40,
+    "pretrain_recall": 5,
+    "pretrain_recognition": 3,
+    "folds": 2,
+    "least_steps": 0,
     "negatives": 10,
 }
 

@@ -1,0 +1,73 @@
+"""The HTML report is one file that needs nothing from outside and reads well in a real browser."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import web_browser
+from sample_predictions import prediction
+
+from cogstage.evaluation.cases import Case, to_latex, to_markdown, to_text
+from cogstage.evaluation.report import Plot, Report, Table, figure_svg, text_table
+
+
+def sample_report() -> Report:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4, 3))
+    figure.add_subplot().plot([0, 1], [0, 1])
+    table = Table(
+        "Test pairs of may_treat", ("method", "F1"), (("cogstage", "0.85"), ("degree", "0.51")), frozenset({(0, 1)})
+    )
+    return Report(
+        "A report & more",
+        summary=["One <sentence>."],
+        tables=[table],
+        plots=[Plot("A line.", figure_svg(figure))],
+        cases=[Case(prediction(5), True), Case(prediction(0), False), Case(prediction(12))],
+        notes=["A note."],
+    )
+
+
+def test_nothing_comes_from_outside_and_text_is_escaped() -> None:
+    page = sample_report().html()
+    assert "One &lt;sentence&gt;." in page
+    without_names = re.sub(
+        r'xmlns(:\w+)?="[^"]*"|"http://purl[^"]*"|rdf:resource="[^"]*"|<metadata>.*?</metadata>', "", page, flags=re.S
+    )
+    without_names = re.sub(r"<!DOCTYPE[^>]*>", "", without_names)
+    assert not re.search(r'(src|href)\s*=\s*"(https?:)?//', without_names)
+    assert "@import" not in page
+    assert "url(http" not in page
+
+
+@pytest.mark.slow
+def test_report_opens_in_a_browser(tmp_path: Path) -> None:
+    if reason := web_browser.reason_to_skip():
+        pytest.skip(reason)
+    sample_report().write(tmp_path / "report.html")
+    with web_browser.browser(tmp_path / "profile") as driver:
+        driver.get(f"file://{tmp_path / 'report.html'}")
+        assert driver.title == "A report & more"
+        assert len(driver.find_elements("css selector", "section figure svg")) == 3
+        assert driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+        assert not [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
+        web_browser.screenshot(driver, "report")
+
+
+def test_cases_in_every_form() -> None:
+    cases = [Case(prediction(5), True), Case(prediction(3), False)]
+    text, markdown, latex = to_text(cases), to_markdown(cases), to_latex(cases)
+    assert "Aspirin may treat Headache?" in text
+    assert markdown.count("### Case") == 2
+    assert r"may\_treat" in latex
+    assert latex.count(r"\\ \midrule") >= 2
+    for form in (text, markdown):
+        assert "Paracetamol <500 mg>" in form
+
+
+def test_text_table_is_aligned() -> None:
+    lines = text_table(Table("c", ("method", "F1"), (("a", "0.5"), ("longer", "0.25")))).splitlines()
+    assert len({len(line) for line in lines[1:]}) == 1
