@@ -140,6 +140,7 @@ def many_notes(path: Path, count: int = 6000) -> None:
     write_notes(path, [(i % 97, (i * 13) % 300, [[WORDS[(i * k) % 6] for k in range(1, 5)]] * 2) for i in range(count)])
 
 
+@pytest.mark.slow
 def test_spilled_and_parallel_builds_are_the_same_bytes(tmp_path: Path) -> None:
     many_notes(tmp_path / "notes.jsonl")
     options = BuildOptions(unit="patient-window", window=7, per="patient", suppress_below=2)
@@ -178,6 +179,7 @@ build_graph(folder / "notes.jsonl", folder / "graph", folder / "lexicon.tsv",
 """
 
 
+@pytest.mark.slow
 def test_resume_after_a_kill_gives_the_same_bytes(tmp_path: Path) -> None:
     many_notes(tmp_path / "notes.jsonl", 3_000)
     rows = "".join(f"{word}\t{concept}\n" for word, concept in CONCEPT.items())
