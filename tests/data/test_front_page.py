@@ -1,0 +1,65 @@
+"""The pages a newcomer reads first say what is so: links lead somewhere, versions agree, the code in them parses."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cogstage
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
+        if not target.startswith(("http://", "https://", "mailto:")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_in_the_pages_parses_and_uses_public_names(page: Path) -> None:
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.S):
+        tree = ast.parse(block)
+        names = {
+            node.attr
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "cs"
+        }
+        assert names <= set(cogstage.__all__), f"{page.name} uses {names - set(cogstage.__all__)}"
+
+
+def test_readme_commands_exist() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for line in re.findall(r"^    cogstage (.+)$", text, flags=re.MULTILINE):
+        words = []
+        for word in line.split():
+            if not re.fullmatch(r"[a-z]+", word) or len(words) == (2 if words[:1] and words[0] in GROUPS else 1):
+                break
+            words.append(word)
+        options = set(re.findall(r"(?<= )--[a-z-]+", line))
+        done = subprocess.run(
+            [sys.executable, "-c", "from cogstage.cli.main import run; run()", *words, "--help"],
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, f"cogstage {' '.join(words)}: {done.stderr}"
+        assert not {option for option in options if option not in done.stdout}, f"cogstage {line}"
+
+
+GROUPS = ("graph", "facts", "dataset", "study")
+
+
+def test_versions_agree() -> None:
+    project = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    citation = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
+    assert project is not None
+    assert citation is not None
+    assert citation.group(1) == project.group(1)
