@@ -88,6 +88,7 @@ def _dataset(plan: Plan, graph: Graph, kind: np.ndarray, topic: np.ndarray, rng:
     names = RELATIONS[: plan.relations]
     joined = np.arange(plan.terms) < plan.terms - plan.isolated
     facts: list[np.ndarray] = []
+    taken = np.empty(0, np.int64)
     for number, name in enumerate(names):
         heads, tails = (np.flatnonzero((kind == k) & joined) for k in ARGUMENTS[name])
         joins = rng.permutation(plan.topics)  # the topic of tails that each topic of heads goes with
@@ -95,9 +96,11 @@ def _dataset(plan: Plan, graph: Graph, kind: np.ndarray, topic: np.ndarray, rng:
         while len(found) < plan.facts:
             head, tail = rng.choice(heads, 4 * plan.facts), rng.choice(tails, 4 * plan.facts)
             fits = np.full(len(head), True) if plan.shuffled else joins[topic[head]] == topic[tail]
+            fits &= ~np.isin(head * plan.terms + tail, taken)  # a pair holds one relation, and so lies in one split
             triples = np.stack([head, np.full(len(head), number), tail], 1)[fits]
             found = np.unique(np.concatenate([found, triples]), axis=0)
         facts.append(found[rng.permutation(len(found))[: plan.facts]])
+        taken = np.concatenate([taken, facts[-1][:, 0] * plan.terms + facts[-1][:, 2]])
     known = np.concatenate(facts)
     known_keys = np.unique(
         np.concatenate([known[:, 0] * plan.terms + known[:, 2], known[:, 2] * plan.terms + known[:, 0]])

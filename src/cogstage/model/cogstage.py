@@ -18,8 +18,8 @@ from torch.nn import functional as F
 from cogstage.model.bilinear import Bilinear
 from cogstage.model.config import Config
 from cogstage.model.decision import Decision
-from cogstage.model.kernels import distinct_pairs
-from cogstage.model.known_facts import KnownFacts
+from cogstage.model.kernels import distinct_pairs, dot_scores
+from cogstage.model.known_facts import KnownFacts, UsualTypes
 from cogstage.model.recall import AssociationTable, Recall
 from cogstage.model.recognition import RECALL_FEATURES, PairVectors, Recognition, margins, probabilities, with_known
 
@@ -40,6 +40,11 @@ class Recalled:
     tail_rank: Tensor  # (B, P) place of pair_tail by p(·|tail)
     pair_relation: Tensor | None = None  # (B, P) closed world: the fact's relation
     valid: Tensor | None = None  # (B, P) closed world: False where there are fewer facts than P
+
+    def is_target(self) -> Tensor:
+        """(B, P) whether a pair is the target's own, in either direction."""
+        h, t = self.head[:, None], self.tail[:, None]
+        return ((self.pair_head == h) & (self.pair_tail == t)) | ((self.pair_head == t) & (self.pair_tail == h))
 
     @classmethod
     def grid(cls, head: Tensor, tail: Tensor, heads: tuple[Tensor, Tensor], tails: tuple[Tensor, Tensor]) -> Recalled:
@@ -139,6 +144,7 @@ class Network(nn.Module):
         self.pair_vectors = PairVectors(config, relations, len(targets))
         self.decision = Decision(config, len(targets))
         self.known: KnownFacts | None = None  # the training facts, where assumptions may use them
+        self.types: UsualTypes | None = None  # the types a relation joins, where they restrict recognition
 
     def forward(self, recalled: Recalled, target: int, fold: int | None = None) -> Assumptions:
         """Recognise and decide for targets of one relation (its number in the data set's relations)."""
@@ -146,9 +152,13 @@ class Network(nn.Module):
         pairs = self._distinct(recalled, target)
         terms, features = self._recognise(pairs, fold)
         left, right, p, which = pairs.left, pairs.right, features[0].detach(), pairs.which
-        if self.config.recall_features:  # they depend on the target too: no longer one vector a distinct pair
+        if self.config.recall_features or self.config.nearness:  # of the target too: not one vector a distinct pair
             left, right = (x[which.reshape(-1)] for x in (left, right))
-            features = [x[which.reshape(-1)] for x in features] + [recall_features(recalled)]
+            features = [x[which.reshape(-1)] for x in features]
+            if self.config.recall_features:
+                features.append(recall_features(recalled))
+            if self.config.nearness:
+                features.append(nearness(self.recall.term, recalled))
             which = torch.arange(which.numel(), device=which.device).reshape(which.shape)
         blocks = self.pair_vectors.blocks(terms, head)
         weights = self.pair_vectors.weights(self.recognition.relation[: self.recognition.na], head)
@@ -164,6 +174,9 @@ class Network(nn.Module):
         kept = recalled.valid
         if self.config.formed_only and kept is None:
             kept = (p > 0).any(1)[pairs.which]
+        if self.config.mask == "pair" and recalled.pair_relation is None:
+            other = ~recalled.is_target()
+            kept = other if kept is None else kept & other
         used = kept
         if self.training and self.config.attention_dropout:
             lucky = torch.rand(gate.shape, device=gate.device) >= self.config.attention_dropout
@@ -209,11 +222,16 @@ class Network(nn.Module):
                 mask = pairs.mask(begin, len(left), recognition.na)
                 scores = recognition.scores(terms, left, right)
                 found = []
+                head, tail = pairs.nodes[left], pairs.nodes[right]
+                unusual = ~self.types.of(head, tail) if self.types is not None else None
                 if config.known_facts and self.known is not None:
-                    known = self.known.of(pairs.nodes[left], pairs.nodes[right], fold)
+                    known = self.known.of(head, tail, fold)
                     known = known if mask is None else known & ~mask
                     scores = with_known(scores, known, config.margin_clip)
                     found.append(known.to(scores.dtype))
+                    unusual = None if unusual is None else unusual & ~known
+                if unusual is not None:
+                    mask = unusual if mask is None else mask | unusual
                 if config.margins:
                     found.insert(0, margins(scores, config.margin_clip, mask))
                 parts.append([probabilities(scores, mask), *found])
@@ -278,6 +296,19 @@ def recall_features(recalled: Recalled) -> Tensor:
         strength.append((log_p - log_p.max(dim=1, keepdim=True).values).masked_fill(itself, 0.0))
     flags = [x.to(strength[0].dtype) for x in (*own, own[0] & own[1])]
     return torch.stack([*strength, *flags], 2).reshape(-1, RECALL_FEATURES)
+
+
+@torch.no_grad()
+def nearness(term: Tensor, recalled: Recalled) -> Tensor:
+    """Cosines of an assumption's terms to the targets they were recalled for: (B·P, 2)."""
+    shape = recalled.pair_head.shape
+    found = []
+    for target, pair in ((recalled.head, recalled.pair_head), (recalled.tail, recalled.pair_tail)):
+        nodes, place = torch.unique(torch.cat([target, pair.reshape(-1)]), return_inverse=True)
+        vectors = F.normalize(term[nodes], dim=1)
+        own = place[: len(target), None].expand(shape).reshape(-1).contiguous()
+        found.append(dot_scores(vectors[:, None].contiguous(), vectors, own, place[len(target) :]))
+    return torch.cat(found, 1)
 
 
 class World(Protocol):

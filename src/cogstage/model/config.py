@@ -16,6 +16,7 @@ CHOICES = {
     "candidates": ("facts", "all"),
     "recognition": ("transe", "bilinear"),
     "schedule": ("constant", "one_cycle"),
+    "mask": ("target", "pair"),
     "attention": ("softmax", "sparsemax", "entmax"),
     "recall_loss": ("mean", "sum"),
     "optimizer": ("lazy_adam", "adam"),
@@ -41,6 +42,9 @@ class Config:
     recall_features: bool = True  # e_ij sees how strongly its terms were recalled, and whether they are the targets
     pair_dimension: int = 16  # width of e_ij; 0 is that of the terms
     temperature: float = 4.0  # attention is sharpened by a learned factor that begins here; 0 is without
+    nearness: bool = True  # e_ij sees the cosines of its terms to the targets they were recalled for
+    mask: str = "pair"  # what is hidden of the target: its "target" relation, or the "pair" with any relation
+    typed_relations: bool = True  # a relation is only recognised between types that its training facts usually join
     known_facts: bool = True  # an assumption that is a training fact is recognised, and e_ij is told so
     formed_only: bool = True  # attention goes to assumptions alone in which some relation beats NA
     attention_layer: bool = False  # g = vᵀ·tanh(W_a·e + b_a); without it g = vᵀ·e
@@ -68,10 +72,10 @@ class Config:
     typed_negatives: float = 0.75  # share of them drawn from the relation's own heads or tails
     fresh_negatives: int = 4  # bilinear: typed negatives drawn for each fact, besides the training negatives
     na_pairs: int = 128  # NA triples in a batch of L_r: training negatives and random candidate pairs, half and half
-    pretrain_recognition: int = 25  # passes over the training facts with L_r before the first batch of L_p
+    pretrain_recognition: int = 12  # passes over the training facts with L_r before the first batch of L_p
     recognition_rate: float = 2e-3  # learning rate of that pre-training; 0 is learning_rate
     recognition_decay: float = 0.05  # decoupled weight decay of stage 2
-    offset_decay: float = 1.0  # decoupled weight decay of the learned δ_i
+    offset_decay: float = 0.3  # decoupled weight decay of the learned δ_i
     recognition_dropout: float = 0.5  # bilinear: share of the towers' coordinates dropped in training
     recognition_steps: int = 0  # steps of L_r in each iteration; 0 leaves stage 2 as pre-trained
 
@@ -182,6 +186,9 @@ PRESETS: dict[str, Config] = {
     "paper": Config(
         recognition="transe",
         folds=0,
+        nearness=False,
+        mask="target",
+        typed_relations=False,
         known_facts=False,
         formed_only=False,
         term_vectors=True,

@@ -20,6 +20,7 @@ from cogstage.model.kernels import l1_scores, l1_triples, pair_sum
 
 NEVER = -1e30  # a finite stand-in for -∞: an empty softmax stays finite and is then set to 0
 RECALL_FEATURES = 5  # log p of head and tail relative to the best, and whether they are the targets themselves
+NEARNESS_FEATURES = 2  # cosines of head and tail to the targets
 
 
 class Recognition(nn.Module):
@@ -115,6 +116,7 @@ class PairVectors(nn.Module):
         self.w_margin = block(2 * relations, config.margins, 0.5 / config.margin_clip)  # (Q, K, e)
         self.w_known = block(2 * relations, config.known_facts, 0.1)  # (Q, K, e)
         self.w_recall = block(RECALL_FEATURES, config.recall_features, 0.1)  # (Q, 5, e)
+        self.w_near = block(NEARNESS_FEATURES, config.nearness, 0.1)  # (Q, 2, e)
         self.bias = nn.Parameter(torch.zeros(heads, e))  # b_p (Q, e)
 
     def blocks(self, terms: Tensor | None, head: int) -> tuple[Tensor, Tensor] | None:
@@ -126,7 +128,8 @@ class PairVectors(nn.Module):
     def weights(self, relation: Tensor, head: int) -> Tensor:
         """What p, margins and recall features are multiplied by: (f, e); ``relation`` is ξ without NA (K, d)."""
         parts = [relation @ self.w_relation[head]]
-        parts += [block[head] for block in (self.w_margin, self.w_known, self.w_recall) if block is not None]
+        further = (self.w_margin, self.w_known, self.w_recall, self.w_near)
+        parts += [block[head] for block in further if block is not None]
         return torch.cat(parts)
 
     def forward(

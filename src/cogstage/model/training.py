@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +25,7 @@ from cogstage.model.checkpoint import Checkpoint, copy_weights, put_weights
 from cogstage.model.closed_world import ClosedWorld
 from cogstage.model.cogstage import Network, OpenWorld, World, assume
 from cogstage.model.distributed import Processes
-from cogstage.model.known_facts import KnownFacts
+from cogstage.model.known_facts import KnownFacts, UsualTypes
 from cogstage.model.measures import dev_measures
 from cogstage.model.optimiser import Adam
 from cogstage.model.recall import RecallTargets
@@ -78,6 +78,7 @@ class Trainer:
         view: FittingView,
         seed: int,
         *,
+        types: Sequence[str] | None = None,
         processes: Processes | None = None,
         progress: Progress = SILENT,
         checkpoint: Checkpoint | None = None,
@@ -99,6 +100,8 @@ class Trainer:
         if self.config.known_facts:
             folds = self.sampler.fact_folds if self.config.folds else None
             network.known = KnownFacts(view.train_facts(), len(view.relations), terms, folds)
+        if self.config.typed_relations and types is not None and any(types):
+            network.types = UsualTypes(types, view.train_facts(), len(view.relations))
         steps = -(-len(self.sampler.train) // self.config.pair_batch)
         self._epochs = max(self.config.epochs, -(-self.config.least_steps // steps))
         self._phases = self._plan()
@@ -123,6 +126,8 @@ class Trainer:
             Phase("recognition", max(1, round(share * config.pretrain_recognition * facts)), fold)
             for fold in range(len(self.network.folds))
         ]
+        if config.world == "closed" and not config.term_vectors:  # nothing of stage 2 is used there
+            phases = phases[:1]
         return [phase for phase in phases if phase.steps]
 
     def _new_adam(self, phase: Phase | None = None) -> Adam:

@@ -20,7 +20,7 @@ from cogstage.model.cogstage import Assumptions, Network, World, assume
 from cogstage.model.config import Config
 from cogstage.model.config import preset as preset_config
 from cogstage.model.distributed import join
-from cogstage.model.known_facts import KnownFacts
+from cogstage.model.known_facts import KnownFacts, UsualTypes
 from cogstage.model.recall import RecallTargets, svd_start
 from cogstage.model.training import Trainer, make_world
 from cogstage.progress import SILENT, Progress
@@ -101,6 +101,7 @@ class CogStage:
             recall_targets,
             view,
             self.seed,
+            types=graph.vocabulary.type,
             processes=processes,
             progress=progress,
             checkpoint=Checkpoint(checkpoint, checkpoint_every) if checkpoint is not None else None,
@@ -141,6 +142,8 @@ class CogStage:
         self.candidates = terms if self.config.candidates == "facts" else np.arange(len(vocabulary))
         if self.config.known_facts:
             network.known = KnownFacts(facts, len(relations), len(vocabulary))
+        if self.config.typed_relations and any(vocabulary.type):
+            network.types = UsualTypes(vocabulary.type, facts, len(relations))
         for name in ("world", "explainer"):
             self.__dict__.pop(name, None)
 
