@@ -8,6 +8,7 @@ from pathlib import Path
 
 from filelock import FileLock
 from planted_relation import planted
+from save_planted import save_dataset
 
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.vocabulary import Vocabulary
@@ -51,4 +52,12 @@ def small_model(folder: Path, seed: int = 0, world: str = "open") -> Path:
         if not path.exists():
             graph, data = small_data()
             CogStage(relation="all", world=world, seed=seed, **QUICK).fit(graph, data).save(path)
+    return path
+
+
+def save_small_data(path: Path) -> Path:
+    """The data set of :func:`small_data` as a folder."""
+    graph, data = small_data()
+    manifest = {**data.manifest, "vocabulary_hash": graph.vocabulary.hash, "nodes": graph.n_nodes}
+    save_dataset(replace(data, manifest=manifest), path)
     return path

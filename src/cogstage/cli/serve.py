@@ -14,9 +14,7 @@ def serve(
     workers: int = typer.Option(1, min=1, max=64, help="Processes; they share the model's memory."),
     rate_limit: int = typer.Option(0, min=0, help="Requests a minute for each client and worker; 0 is no limit."),
     metrics: bool = typer.Option(False, "--metrics", help="Counters for Prometheus at /metrics."),
-    https: bool = typer.Option(
-        False, "--https", help="A TLS proxy stands before it: tell browsers to stay with https."
-    ),
+    url: str | None = typer.Option(None, help="Address that people use, if a proxy stands before the server."),
     largest_batch: int = typer.Option(1000, min=1, help="Pairs in one batch at most."),
 ) -> None:
     """Serve the explorer's pages and the JSON API until stopped.
