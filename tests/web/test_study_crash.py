@@ -20,7 +20,7 @@ from cogstage.study import schema
 from cogstage.study.access import Invitation
 from cogstage.study.folder import create_folder, open_folder
 
-REVIEWERS, CASES, CLICKS = 20, 5, 32
+REVIEWERS, CASES, CLICKS = 20, 5, 20
 FIELDS = [f"score-{letter}-{n}" for letter in "AB" for n in range(5)] + ["familiar-head", "familiar-tail", "compare"]
 
 
