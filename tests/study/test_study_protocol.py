@@ -2,12 +2,13 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from study_material import small_study, sources, write_sources
+from study_material import rationale, small_study, sources, write_sources
 
 from cogstage.errors import CogstageError, UsageError
 from cogstage.study.blind import AnswerError, BlindForm
@@ -46,6 +47,26 @@ def test_rationales_are_the_best_by_score() -> None:
     prediction = made[0].predictions[case.head, "may_treat", case.tail]
     best = sorted(prediction.rationales, key=lambda entry: -entry.score)[:2]
     assert [r.tail for r in case.set_of("open").rationales] == [r.tail.name for r in best]
+
+
+def test_rationales_are_said_forwards_and_once() -> None:
+    """A source that also says "is treated by" would be known by it."""
+    made, labels = sources()
+    turned = {
+        pair: replace(
+            entry,
+            rationales=(
+                rationale("fever", "may_treat_inverse", "aspirin", 0.9),
+                rationale("aspirin", "may_treat", "fever", 0.8),
+                rationale("stroke", "causes_inverse", "smoking", 0.7),
+            ),
+        )
+        for pair, entry in made[0].predictions.items()
+    }
+    study = draw_study([replace(made[0], predictions=turned), made[1]], labels, StudyOptions(cases=2))
+    for case in study.cases:
+        shown = [triple.text for triple in case.set_of("open").rationales]
+        assert shown == ["aspirin may treat fever", "smoking causes stroke"]
 
 
 def test_the_first_source_alone_may_judge() -> None:

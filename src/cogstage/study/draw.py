@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cogstage.errors import UsageError
+from cogstage.knowledge.relations import inverse
 from cogstage.rationale.record import Prediction
 from cogstage.study.protocol import Case, RationaleSet, ShownRationale, Study, check_source_names
 from cogstage.study.sources import Pair, Source
@@ -122,5 +123,16 @@ def _case(
 
 
 def _shown(prediction: Prediction, per_set: int) -> tuple[ShownRationale, ...]:
-    best = sorted(prediction.rationales, key=lambda rationale: -rationale.score)[:per_set]
-    return tuple(ShownRationale(entry.head.name, entry.relation, entry.tail.name) for entry in best)
+    """The best rationales, each said forwards: a source that also says "is treated by" would give itself away.
+
+    Two rationales that say the same both ways count once.
+    """
+    best = sorted(prediction.rationales, key=lambda rationale: -rationale.score)
+    shown = (_forwards(entry.head.name, entry.relation, entry.tail.name) for entry in best)
+    return tuple(dict.fromkeys(shown))[:per_set]
+
+
+def _forwards(head: str, relation: str, tail: str) -> ShownRationale:
+    turned = inverse(relation)
+    backwards = len(turned) < len(relation)  # only the name of an inverse gets shorter
+    return ShownRationale(tail, turned, head) if backwards else ShownRationale(head, relation, tail)

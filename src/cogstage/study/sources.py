@@ -83,11 +83,12 @@ def predictions_from_model(name: str, path: Path, pairs: Sequence[Pair], per_set
         by_relation.setdefault(pair[1], []).append(pair)
     predictions: dict[Pair, Prediction] = {}
     node = model.vocabulary.index
+    most = 2 * per_set  # a triple said both ways is shown once
     for relation, chosen in by_relation.items():
         known = [pair for pair in chosen if pair[0] in node and pair[2] in node]
         if relation in model.relations and known:
             heads, tails = [node[pair[0]] for pair in known], [node[pair[2]] for pair in known]
-            predictions.update(zip(known, model.predict_batch(heads, tails, relation, per_set), strict=True))
+            predictions.update(zip(known, model.predict_batch(heads, tails, relation, most), strict=True))
     if not predictions:
         raise UsageError(f"source {name}: the model {path} knows none of the data set's test pairs")
     return Source(name, predictions, {})
