@@ -189,7 +189,7 @@ def test_relations_with_too_few_facts_are_left_out_but_stay_known(tmp_path: Path
     index = graph.vocabulary.index
     view = data.for_fitting()
     for h, _, t, _ in rare:
-        assert view.is_known(np.array([index[h], index[t]]), np.array([index[t], index[h]])).all()
+        assert view.is_taken(np.array([index[h], index[t]]), np.array([index[t], index[h]])).all()
     with pytest.raises(CogstageError, match=r"no relation has 5,000 facts .*may_treat \d+, causes \d+, rare 3"):
         build_dataset(graph, facts, tmp_path / "none", minimum=5000)
     assert not (tmp_path / "none").exists()

@@ -60,18 +60,18 @@ class Ranking:
 
 @dataclass(frozen=True)
 class FittingView:
-    """All that something fitted may see: training facts, training and dev pairs, and whether a pair is a known fact.
+    """All that something fitted may see: training facts, training and dev pairs, and whether a pair is taken.
 
     Fit on ``train_facts()`` and ``pairs(relation, "train")`` alone. ``pairs(relation, "dev")`` is for stopping early,
-    choosing settings and calibrating. The test split is refused. ``is_known`` answers for all splits so that nobody
-    draws a held-out fact as a negative; it hands no fact out, and must not be used as a feature.
+    choosing settings and calibrating. The test split is refused. ``is_taken`` answers for all splits so that nobody
+    draws a held-out pair as a negative; it hands no fact out, and must not be used as a feature.
     """
 
     relations: tuple[str, ...]
     vocabulary_hash: str
     _pairs: Mapping[tuple[str, str], Pairs] = field(repr=False)
     _train_facts: Triples = field(repr=False)
-    _known: np.ndarray = field(repr=False)  # sorted int64 keys of all facts, both directions
+    _taken: np.ndarray = field(repr=False)  # sorted int64 keys of all facts and held-out pairs, both directions
     _n_nodes: int = field(repr=False, default=0)
 
     def train_facts(self) -> Triples:
@@ -86,13 +86,13 @@ class FittingView:
             )
         return _of(self._pairs, relation, split)
 
-    def is_known(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
-        """Whether each pair is, in either direction and any split, a fact of any relation."""
+    def is_taken(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
+        """Whether each pair is, in either direction, a fact of any relation in any split, or a held-out pair."""
         key = np.asarray(head, np.int64) * self._n_nodes + np.asarray(tail, np.int64)
-        if not len(self._known):
+        if not len(self._taken):
             return np.zeros(key.shape, bool)
-        position = np.minimum(np.searchsorted(self._known, key), len(self._known) - 1)
-        result: np.ndarray = self._known[position] == key
+        position = np.minimum(np.searchsorted(self._taken, key), len(self._taken) - 1)
+        result: np.ndarray = self._taken[position] == key
         return result
 
 
@@ -125,16 +125,20 @@ class Dataset:
             self.vocabulary_hash,
             {key: pairs for key, pairs in self._pairs.items() if key[1] != "test"},
             self._facts["train"],
-            self._known,
+            self._taken,
             self.n_nodes,
         )
 
     @cached_property
-    def _known(self) -> np.ndarray:
+    def _taken(self) -> np.ndarray:
         keys = []
         for heads, tails in [(f.head, f.tail) for f in self._facts.values()] + [tuple(self._elsewhere.T)]:
             head, tail = heads.astype(np.int64), tails.astype(np.int64)
             keys += [head * self.n_nodes + tail, tail * self.n_nodes + head]
+        for (_, split), pairs in self._pairs.items():
+            if split != "train":
+                head, tail = pairs.head.astype(np.int64), pairs.tail.astype(np.int64)
+                keys += [head * self.n_nodes + tail, tail * self.n_nodes + head]
         return np.unique(np.concatenate(keys)) if keys else np.empty(0, np.int64)
 
     def ranking(self, relation: str, split: str = "test") -> Ranking:

@@ -81,7 +81,7 @@ class Sampler:
             for number, p in enumerate(pairs)
         ]
         negatives = np.concatenate(drawn).astype(np.int64)
-        negatives = negatives[~view.is_known(negatives[:, 0], negatives[:, 2])]
+        negatives = negatives[~view.is_taken(negatives[:, 0], negatives[:, 2])]
         negatives = negatives[np.isin(negatives[:, [0, 2]], self.fact_terms).all(axis=1)]
         self._keys = np.unique(self._key(*np.concatenate([facts, negatives])[:, [0, 2]].T))
         self._key_fold = np.random.default_rng([seed, 77]).integers(max(1, config.folds), size=len(self._keys))
@@ -198,7 +198,7 @@ class Sampler:
         return kept
 
     def _free(self, head: np.ndarray, tail: np.ndarray, fold: int) -> np.ndarray:
-        free = ~self._view.is_known(head, tail)
+        free = ~self._view.is_taken(head, tail)
         if fold >= 0:
             free &= self._fold_of(head, tail) != fold
         return free
