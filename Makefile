@@ -22,7 +22,7 @@ imports:
 	$(BIN)/lint-imports --no-cache
 
 unit:
-	$(BIN)/pytest -n 2 --dist worksteal
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
 bench: $(STAMPS)/bench
 	$(BIN)/python -m benchmarks --quick all
