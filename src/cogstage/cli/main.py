@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 
@@ -52,6 +53,8 @@ def options(
 
 def run(arguments: list[str] | None = None) -> None:
     """Run the command line: exit code 0 done, 1 failed, 2 wrong use; errors are one line on stderr."""
+    # Threads that wait for each other by spinning make a busy machine many times slower; set before torch is loaded.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments
     if debug:  # accepted anywhere, so that it can be added to the end of a failed command
