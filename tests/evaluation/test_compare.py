@@ -60,7 +60,7 @@ def test_results_hold_every_cell_and_metric(finished: Comparison, inputs: tuple[
     assert row["value"] == pytest.approx(score(pairs.label, np.array(found["probability"]))["f1"])
     assert row["low"] <= row["value"] <= row["high"]
     assert by_key["svd+distmult", "may_treat", 1, "peak_mb"]["value"] > 20
-    assert by_key["svd+distmult", "causes", 0, "auroc"]["value"] > 0.9
+    assert by_key["svd+distmult", "causes", 0, "auroc"]["value"] > 0.8
 
 
 def test_tables_and_plots_are_written(finished: Comparison) -> None:

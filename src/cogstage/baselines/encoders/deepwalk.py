@@ -30,7 +30,7 @@ class DeepWalkEncoder:
     """Noise terms for each neighbour."""
     epochs: int = 1
     """Passes over the walks."""
-    rate: float = 0.1
+    rate: float = 0.05
     """First step size of skip-gram; it falls along a line."""
     weight: EdgeWeight = "ppmi"
     """What makes a step likely: ``ppmi`` or the plain ``count``."""

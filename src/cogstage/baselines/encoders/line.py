@@ -26,8 +26,8 @@ class LineEncoder:
     """d."""
     negatives: int = 5
     """Noise terms for each edge, drawn by degree^0.75."""
-    epochs: float = 10.0
-    """Drawn edges for each edge of the graph."""
+    epochs: float = 5.0
+    """Drawn edges for each edge of the graph; more fit it better and tell relations worse."""
     rate: float = 0.1
     """First step size; it falls to nothing along a line."""
     weight: EdgeWeight = "ppmi"

@@ -25,13 +25,13 @@ class RepelEncoder:
     """d."""
     negatives: int = 5
     """Noise terms for each edge."""
-    epochs: float = 10.0
+    epochs: float = 5.0
     """Drawn edges for each edge of the graph."""
     rate: float = 0.1
     """First step size on edges; it falls to nothing along a line."""
     fact_epochs: float = 20.0
     """Drawn facts for each training fact, spread evenly between the edges."""
-    fact_rate: float = 0.005
+    fact_rate: float = 0.02
     """First step size on facts."""
     margin: float = 1.0
     """By how much a fact should stand above a corrupted one."""
