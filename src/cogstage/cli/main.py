@@ -61,6 +61,8 @@ def run(arguments: list[str] | None = None) -> None:
         arguments = ["--debug", *(a for a in arguments if a != "--debug")]
     try:
         code = app(args=arguments, prog_name="cogstage", standalone_mode=False)
+        if code == 130:  # what typer makes of Ctrl-C
+            raise KeyboardInterrupt
         sys.exit(code if isinstance(code, int) else 0)
     except CogstageError as error:
         _fail(str(error), error.exit_code, debug)
