@@ -200,7 +200,7 @@ def _draw_precision_recall(axes: Any, scores: Mapping[str, np.ndarray], test: Pa
     for (name, values), style in zip(scores.items(), (":", "--", "-.", (0, (5, 1)), "-"), strict=True):
         precision, recall = precision_recall(test.label, values)
         axes.plot(recall, precision, linestyle=style, linewidth=2.2 if name == OURS else 1.4, label=name)
-    axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1.01), ylim=(0.4, 1.01))
+    axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1.01), ylim=(0.0, 1.01))
     axes.legend(frameon=False, fontsize="small", loc="lower left")
 
 
