@@ -115,6 +115,7 @@ def test_folds_hide_their_pairs(small: tuple[Graph, Dataset]) -> None:
         assert not own & set(map(tuple, seen.tolist()))
 
 
+@pytest.mark.slow
 def test_killed_run_resumes_to_the_same_result(small: tuple[Graph, Dataset], tmp_path: Path) -> None:
     graph, data = save_both(*small, tmp_path)
     script = """

@@ -211,9 +211,9 @@ class Trainer:
     def _epoch(self, rng: np.random.Generator) -> None:
         if self.course.epoch == 0:
             self._adam = self._new_adam()
-            self.world.refresh(self._asked)
+            self.refresh()
         elif self.config.recall_moves or self._resumed:
-            self.world.refresh(self._asked)
+            self.refresh()
         self._resumed = False
         self.course.epoch += 1
         epoch, config = self.course.epoch, self.config
@@ -234,7 +234,7 @@ class Trainer:
             self._progress.advance(1, f"loss {loss:.4f}")
         means = {name: value / len(batches) for name, value in sums.items()}
         if config.recall_moves:
-            self.world.refresh(self._asked)
+            self.refresh()
         dev = self.measure()
         f1 = self._processes.agree(float(np.mean([figures["f1"] for figures in dev.values()])))
         if f1 > self.course.best_f1:
@@ -251,6 +251,10 @@ class Trainer:
         )
 
     _resumed = False
+
+    def refresh(self) -> None:
+        """Recall anew for every term that training and dev pairs name."""
+        self.world.refresh(self._asked)
 
     def _kept_weights(self) -> dict[str, Tensor]:
         return {name: value for name, value in copy_weights(self.network).items() if not name.startswith("folds.")}

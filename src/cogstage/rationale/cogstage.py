@@ -258,6 +258,7 @@ class CogStage:
         return self.all_relations.index(relation)
 
     def _nodes(self, head: Any, tail: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        assert self.network is not None  # raises while there is none
         heads, tails = np.asarray(head, np.int64), np.asarray(tail, np.int64)
         if heads.shape != tails.shape or heads.ndim != 1:
             raise UsageError("heads and tails must be two lists of the same length")

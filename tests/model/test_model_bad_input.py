@@ -1,0 +1,208 @@
+"""Bad input gets one line or a defined behaviour: wrong pairs of folders, relations, isolated terms, damaged models."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from benchmarks.planted import Plan, planted
+from save_planted import save_both
+
+from cogstage.cli.main import run
+from cogstage.errors import CogstageError, UsageError
+from cogstage.graph.cooccurrence import Graph
+from cogstage.graph.vocabulary import Vocabulary
+from cogstage.knowledge.dataset import Dataset
+from cogstage.model.config import PRESETS, Config, describe
+from cogstage.rationale.cogstage import CogStage
+from conftest import SMALL
+
+QUICK = {**SMALL, "epochs": 1, "least_steps": 0, "folds": 2}
+
+
+@pytest.fixture(scope="module")
+def fitted(small: tuple[Graph, Dataset]) -> CogStage:
+    return CogStage("may_treat", **QUICK).fit(*small)
+
+
+def test_graph_and_dataset_of_different_terms(small: tuple[Graph, Dataset]) -> None:
+    other = Graph(Vocabulary.of_terms([f"x{i}" for i in range(300)]), small[0].source, small[0].target, small[0].count)
+    with pytest.raises(UsageError, match="do not belong together"):
+        CogStage("may_treat").fit(other, small[1])
+
+
+def test_relation_that_is_not_there(small: tuple[Graph, Dataset], fitted: CogStage) -> None:
+    with pytest.raises(UsageError, match="no relation cures; it has may_treat, may_prevent"):
+        CogStage("cures").fit(*small)
+    with pytest.raises(UsageError, match="does not know the relation may_prevent"):
+        fitted.probabilities([0], [1], "may_prevent")
+
+
+def test_fewer_candidates_than_associations() -> None:
+    plan = Plan(terms=40, edges=300, topics=2, facts=30)
+    model = CogStage("may_treat", **{**QUICK, "associations": 5000}).fit(*planted(plan))
+    candidates = len(model.candidates)
+    found = model.assumptions([0], [1], "may_treat")
+    assert found.attention.shape == (1, candidates**2)
+
+
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_isolated_terms_are_predicted(preset: str) -> None:
+    graph, dataset = planted(Plan(isolated=5))
+    options = QUICK if preset == "default" else {"dimension": 16, "associations": 6, "epochs": 1, "negatives": 5}
+    model = CogStage("may_treat", preset=preset, **options).fit(graph, dataset)
+    assert all(torch.isfinite(p).all() for p in model.network.parameters())
+    last = graph.n_nodes - 1
+    p = model.probabilities([last, last, 0], [0, last - 1, last], "may_treat")
+    assert ((p > 0) & (p < 1)).all()
+    assert model.predict(last, 0).rationales is not None
+
+
+def test_graph_without_any_edge() -> None:
+    _, dataset = planted(Plan())
+    names = planted(Plan())[0].vocabulary
+    empty = np.empty(0, np.int32)
+    model = CogStage("may_treat", **QUICK).fit(Graph(names, empty, empty, empty.astype(np.int64)), dataset)
+    assert np.isfinite(model.probabilities([0], [1], "may_treat")).all()
+
+
+def test_no_assumption_at_all(fitted: CogStage) -> None:
+    """Where nothing is recognised the decision is the relation's bias."""
+    found = fitted.assumptions([0, 1], [2, 3], "may_treat")
+    nothing = fitted.network.decide(found, torch.zeros_like(found.valid))
+    assert torch.equal(nothing, found.bias.expand(2))
+
+
+def test_node_out_of_range(fitted: CogStage) -> None:
+    with pytest.raises(UsageError, match="out of range"):
+        fitted.probabilities([300], [0], "may_treat")
+    with pytest.raises(UsageError, match="same length"):
+        fitted.probabilities([0, 1], [0], "may_treat")
+    with pytest.raises(UsageError, match="same term"):
+        fitted.predict(3, 3)
+    assert len(fitted.probabilities([], [], "may_treat")) == 0
+
+
+def test_unfitted_model() -> None:
+    with pytest.raises(UsageError, match="not fitted yet"):
+        CogStage("may_treat").predict_batch([0], [1], "may_treat")
+
+
+def test_saved_model_gives_the_same(fitted: CogStage, small: tuple[Graph, Dataset], tmp_path: Path) -> None:
+    fitted.save(tmp_path / "model")
+    loaded = CogStage.load(tmp_path / "model")
+    test = small[1].pairs("may_treat", "test")
+    for calibrated in (False, True):
+        one, other = (m.probabilities(test.head, test.tail, "may_treat", calibrated) for m in (fitted, loaded))
+        assert np.array_equal(one, other)
+    assert fitted.predict(int(test.head[0]), int(test.tail[0])) == loaded.predict(int(test.head[0]), int(test.tail[0]))
+    single = np.array(
+        [loaded.probabilities([h], [t], "may_treat")[0] for h, t in zip(test.head, test.tail, strict=True)]
+    )
+    assert np.allclose(single, fitted.probabilities(test.head, test.tail, "may_treat"), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "truncated weights",
+        "missing vocabulary",
+        "foreign weights",
+        "other vocabulary",
+        "bad json",
+        "truncated evidence",
+    ],
+)
+def test_damaged_model_folder(fitted: CogStage, tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "model"
+    fitted.save(path)
+    weights = path / "model.safetensors"
+    if damage == "truncated weights":
+        weights.write_bytes(weights.read_bytes()[:-100])
+    elif damage == "truncated evidence":
+        (path / "evidence.safetensors").write_bytes((path / "evidence.safetensors").read_bytes()[:50])
+    elif damage == "missing vocabulary":
+        (path / "vocabulary.parquet").unlink()
+    elif damage == "foreign weights":
+        shutil.copy(path / "evidence.safetensors", weights)
+    elif damage == "other vocabulary":
+        Vocabulary.of_terms([f"t{i}" for i in range(300)]).write(path, "vocabulary.parquet")
+    else:
+        (path / "config.json").write_text("{")
+    with pytest.raises(CogstageError) as caught:
+        CogStage.load(path)
+    assert "again" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_folder_of_something_else(small: tuple[Graph, Dataset], tmp_path: Path) -> None:
+    small[0].save(tmp_path / "graph")
+    with pytest.raises(UsageError, match="is a graph, not a model"):
+        CogStage.load(tmp_path / "graph")
+    with pytest.raises(UsageError, match="not a folder"):
+        CogStage.load(tmp_path / "nowhere")
+
+
+def test_train_command(small: tuple[Graph, Dataset], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph, data = save_both(*small, tmp_path)
+    out = tmp_path / "model"
+    command = ["train", "--graph", str(graph), "--dataset", str(data), "--relation", "may_treat", "--out", str(out)]
+    settings = [text for name, value in QUICK.items() for text in ("--set", f"{name}={value}")]
+    assert exit_code([*command, *settings]) == 0
+    printed = capsys.readouterr()
+    assert "may_treat" in printed.out
+    assert "dev F1" in printed.out
+    assert not (out / "checkpoint").exists()
+    assert CogStage.load(out).relations == ("may_treat",)
+    assert exit_code([*command, *settings, "--json"]) == 0  # a model folder may be replaced
+    assert json.loads(capsys.readouterr().out)["dev"]["may_treat"]["pairs"] == 78
+    for wrong, message in (
+        (["--set", "droput=1"], "unknown option droput"),
+        (["--set", "dropout"], "write option=value"),
+        (["--set", "dropout=much"], "expected a value like float"),
+        (["--set", "attention=hard"], "choose one of softmax"),
+        (["--preset", "best"], "unknown preset best"),
+        (["--relation", "cures"], "no relation cures"),
+        (["--world", "flat"], "choose one of open, closed"),
+        (["--time-limit", "0"], "above 0"),
+        (["--out", str(graph)], "not a model folder"),
+        (["--dataset", str(graph)], "is a graph, not a dataset"),
+    ):
+        assert exit_code([*command, *settings, *wrong]) == 2
+        assert message in capsys.readouterr().err
+
+
+def exit_code(arguments: list[str]) -> int:
+    with pytest.raises(SystemExit) as caught:
+        run(arguments)
+    return int(caught.value.code or 0)
+
+
+def test_unfinished_training_says_how_to_go_on(
+    small: tuple[Graph, Dataset], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "model"
+    CogStage("may_treat", **QUICK).fit(*small, checkpoint=out / "checkpoint", checkpoint_every=0.0)
+    with pytest.raises(UsageError, match="has not finished; finish it with train --resume"):
+        CogStage.load(out)
+    graph, data = save_both(*small, tmp_path)
+    command = ["train", "--graph", str(graph), "--dataset", str(data), "--relation", "may_treat", "--out", str(out)]
+    settings = [text for name, value in QUICK.items() for text in ("--set", f"{name}={value}")]
+    assert exit_code([*command, *settings, "--resume"]) == 0
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["data", "graph", "model"]
+    assert CogStage.load(out).metrics["epochs"] == 1
+
+
+def test_every_option_is_described() -> None:
+    lines = describe()
+    assert len(lines) == len(Config().to_dict())
+    assert any(line.startswith("dropout=0.0  share of") for line in lines)
+
+
+@pytest.mark.parametrize("name", list(PRESETS))
+def test_presets_survive_a_round_trip(name: str) -> None:
+    assert Config.from_dict(json.loads(json.dumps(PRESETS[name].to_dict()))) == PRESETS[name]
