@@ -193,3 +193,20 @@ def test_names_that_are_wrong_are_explained() -> None:
         resolver.resolve("svd+ntn", encoder={"dimensions": 3})
     with pytest.raises(UsageError, match="no such options"):
         resolver.resolve("degree", encoder={"dimension": 3})
+
+
+def test_the_floors_regression_against_sklearn() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    from cogstage.baselines.floor import _Logistic
+
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(500, 2)) * [3.0, 0.1] + 5
+    label = (features @ [0.5, -6.0] + rng.normal(size=500) > np.median(features @ [0.5, -6.0])).astype(np.int8)
+    ours = _Logistic()
+    ours.fit(features, label)
+    scaled = (features - features.mean(axis=0)) / features.std(axis=0)
+    theirs = LogisticRegression(tol=1e-10, max_iter=1000).fit(scaled, label).predict_proba(scaled)[:, 1]
+    assert np.allclose(ours.scores(features), theirs, atol=1e-4)
+    ours.fit(np.zeros((3, 1)), np.ones(3, np.int8))  # one class and a constant feature: no crash
+    assert ours.scores(np.zeros((1, 1)))[0] > 0.99

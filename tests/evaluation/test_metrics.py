@@ -23,6 +23,7 @@ def predictions(draw: st.DrawFn, least: int = 2) -> tuple[np.ndarray, np.ndarray
 
 
 @given(predictions())
+@settings(max_examples=60, deadline=None)
 def test_agrees_with_sklearn(given_pairs: tuple[np.ndarray, np.ndarray]) -> None:
     label, probability = given_pairs
     chosen = probability >= 0.5
@@ -41,6 +42,7 @@ def test_agrees_with_sklearn(given_pairs: tuple[np.ndarray, np.ndarray]) -> None
 
 
 @given(predictions())
+@settings(max_examples=60, deadline=None)
 def test_ece_counted_bin_by_bin(given_pairs: tuple[np.ndarray, np.ndarray]) -> None:
     label, probability = given_pairs
     total = 0.0
@@ -56,7 +58,7 @@ def test_ece_counted_bin_by_bin(given_pairs: tuple[np.ndarray, np.ndarray]) -> N
 
 
 @given(predictions(), st.integers(0, 2**31))
-@settings(max_examples=50)
+@settings(max_examples=60, deadline=None)
 def test_a_weight_is_a_repetition(given_pairs: tuple[np.ndarray, np.ndarray], seed: int) -> None:
     label, probability = given_pairs
     weights = np.random.default_rng(seed).integers(0, 4, size=(3, len(label)))
@@ -79,7 +81,7 @@ def test_known_answers() -> None:
 
 
 @given(predictions())
-@settings(max_examples=50)
+@settings(max_examples=60, deadline=None)
 def test_curves(given_pairs: tuple[np.ndarray, np.ndarray]) -> None:
     label, probability = given_pairs
     precision, recall, _ = sk.precision_recall_curve(label, probability)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
@@ -30,6 +30,7 @@ def questions(draw: st.DrawFn) -> tuple[Ranking, np.ndarray]:
 
 
 @given(questions(), st.integers(1, 40))
+@settings(max_examples=60, deadline=None)
 def test_ranks_agree_with_rankdata(asked: tuple[Ranking, np.ndarray], batch: int) -> None:
     question, scores = asked
     sizes: list[int] = []

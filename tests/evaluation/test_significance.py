@@ -76,6 +76,7 @@ def test_paired_bootstrap_sees_a_real_difference_and_no_other() -> None:
 
 
 @given(st.integers(0, 30), st.integers(0, 30))
+@settings(max_examples=60, deadline=None)
 def test_mcnemar_counted(ours: int, theirs: int) -> None:
     label = np.ones(ours + theirs + 5, int)
     first = np.concatenate([np.ones(ours), np.zeros(theirs), np.ones(5)])
@@ -86,7 +87,7 @@ def test_mcnemar_counted(ours: int, theirs: int) -> None:
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
-@settings(max_examples=100)
+@settings(max_examples=60, deadline=None)
 def test_holm_by_definition(values: list[float]) -> None:
     named = {str(i): value for i, value in enumerate(values)}
     found = significance.holm(named)

@@ -27,25 +27,32 @@ class AlwaysPositive:
 
 
 class _Logistic:
-    """Logistic regression on a few features of a pair."""
-
-    def __init__(self) -> None:
-        from sklearn.linear_model import LogisticRegression
-
-        self._regression = LogisticRegression(max_iter=1000)
-        self._constant: float | None = None
+    """Logistic regression on a few features of a pair, by Newton's method with a trace of ridge."""
 
     def fit(self, features: np.ndarray, label: np.ndarray) -> None:
-        if label.min() == label.max():
-            self._constant = float(label[0])
-        else:
-            self._regression.fit(features, label)
+        self._mean, spread = features.mean(axis=0), features.std(axis=0)
+        self._spread = np.where(spread > 0, spread, 1.0)
+        x, y = self._design(features), label.astype(np.float64)
+        ridge = np.diag([1e-6, *[1.0] * features.shape[1]])
+        self._weights = np.zeros(x.shape[1])
+        for _ in range(100):
+            p = _sigmoid(x @ self._weights)
+            gradient = x.T @ (p - y) + ridge @ self._weights
+            step = np.linalg.solve((x.T * (p * (1 - p))) @ x + ridge, gradient)
+            self._weights -= step
+            if np.abs(step).max() < 1e-9:
+                break
 
     def scores(self, features: np.ndarray) -> np.ndarray:
-        if self._constant is not None:
-            return np.full(len(features), self._constant)
-        result: np.ndarray = self._regression.predict_proba(features)[:, 1]
-        return result
+        return _sigmoid(self._design(features) @ self._weights)
+
+    def _design(self, features: np.ndarray) -> np.ndarray:
+        return np.column_stack([np.ones(len(features)), (features - self._mean) / self._spread])
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    result: np.ndarray = 1.0 / (1.0 + np.exp(-np.clip(x, -30, 30)))
+    return result
 
 
 class Degree:
