@@ -128,9 +128,10 @@ class Finder:
         if self.annotator is None or self.options.codes == "codes":
             return np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int32)
         texts = [document.text for document in documents]
+        sentences = self.options.unit == "sentence"
         if self.options.level == "concept":
-            return self.annotator.concept_rows(texts)
-        return self.annotator.term_rows(texts)
+            return self.annotator.concept_rows(texts, sentences)
+        return self.annotator.term_rows(texts, sentences)
 
     def _codes(self, documents: Sequence[Document]) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
         """Document and number of every code that counts; codes the lexicon does not know are numbered behind it."""
