@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -42,3 +43,26 @@ def test_version_is_that_of_the_package() -> None:
     from cogstage.artefact import software_version
 
     assert cogstage("--version").stdout.strip() == f"cogstage {software_version()}"
+
+
+def test_a_terminated_command_leaves_nothing(tmp_path: Path) -> None:
+    """SIGTERM clears away what is half-written, as Ctrl-C does."""
+    code = (
+        "import time, cogstage.cli.main as m\n"
+        "from cogstage.artefact import new_folder\n"
+        "@m.app.command('linger')\n"
+        "def linger(out: str) -> None:\n"
+        "    with new_folder(out, 'graph', {}) as folder:\n"
+        "        print('begun', flush=True); time.sleep(60)\n"
+        "m.run()"
+    )
+    command = [sys.executable, "-c", code, "linger", str(tmp_path / "out")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline().strip() == "begun"
+    assert list(tmp_path.iterdir())
+    process.terminate()
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err.strip() == "cogstage: stopped; nothing half-written was left"
+    assert not list(tmp_path.iterdir())

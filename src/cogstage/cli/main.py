@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import traceback
+from types import FrameType
 
 import typer
 from typer.exceptions import TyperException
@@ -55,6 +58,8 @@ def run(arguments: list[str] | None = None) -> None:
     """Run the command line: exit code 0 done, 1 failed, 2 wrong use; errors are one line on stderr."""
     # Threads that wait for each other by spinning make a busy machine many times slower; set before torch is loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _terminated)
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments
     if debug:  # accepted anywhere, so that it can be added to the end of a failed command
@@ -78,6 +83,11 @@ def run(arguments: list[str] | None = None) -> None:
         sys.exit(1)
     except Exception as error:
         _fail(f"unexpected {type(error).__name__}: {error} (run again with --debug for the traceback)", 1, debug)
+
+
+def _terminated(signum: int, frame: FrameType | None) -> None:
+    """Leave by an exception, so that what is half-written is cleared away as after Ctrl-C."""
+    raise KeyboardInterrupt
 
 
 def _fail(message: str, code: int, debug: bool) -> None:
