@@ -145,7 +145,11 @@ def known_answer(plan: dict[str, Any], preset: str) -> dict[str, Any]:
     from cogstage.rationale.cogstage import CogStage
 
     graph, dataset = planted(Plan(**plan))
-    more = {} if preset == "default" else {"pretrain_recall": 12, "pretrain_recognition": 12, "learning_rate": 3e-3}
+    more = (
+        {}
+        if preset == "default"
+        else {"pretrain_recall": 12, "pretrain_recognition": 12, "learning_rate": 3e-3, "epochs": 25}
+    )
     model = CogStage("may_treat", preset=preset, dimension=64, associations=16, **more).fit(graph, dataset)
     test = dataset.pairs("may_treat", "test")
     return dev_measures(model.logits(test.head, test.tail, "may_treat"), test.label)

@@ -53,13 +53,18 @@ class Bilinear(nn.Module):
         return F.dropout(head, drop, self.training), F.dropout(tail, drop, self.training)
 
     @torch.no_grad()
-    def scores(self, terms: Tensor, left: Tensor, right: Tensor) -> Tensor:
-        """s_k for pairs (left[m], right[m]) of rows of ``terms``: (M, K+1), NA last. No gradient, no dropout."""
+    def views(self, terms: Tensor) -> tuple[Tensor, Tensor]:
+        """c·head·M_k (T, R, w) and tail (T, w) of terms: what is taken once for each term. No gradient, no dropout."""
         head = (terms @ self.w_head + self.b_head).tanh()
         tail = (terms @ self.w_tail + self.b_tail).tanh()
-        moved = torch.einsum("tw,rwv->trv", head, self.matrix * self.scale).contiguous()  # (T, R, w)
-        there = dot_scores(moved, tail, left, right) + self.bias
-        back = dot_scores(moved, tail, right, left) + self.bias
+        wide = self.matrix.transpose(0, 1).reshape(head.shape[1], -1) * self.scale  # (w, R·w)
+        return (head @ wide).reshape(len(terms), self.n_relations, -1), tail
+
+    @torch.no_grad()
+    def scores(self, views: tuple[Tensor, Tensor], left: Tensor, right: Tensor) -> Tensor:
+        """s_k for pairs (left[m], right[m]) of the terms behind ``views``: (M, K+1), NA last."""
+        there = dot_scores(*views, left, right) + self.bias
+        back = dot_scores(*views, right, left) + self.bias
         return torch.cat([there, back, there.new_zeros(len(left), 1)], 1)
 
     def logistic_loss(self, terms: Tensor, triples: Tensor, label: Tensor, weight: Tensor) -> Tensor:

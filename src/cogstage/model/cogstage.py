@@ -216,11 +216,11 @@ class Network(nn.Module):
             if pairs.relation is not None:  # facts: p of the known relation is 1, and there is no margin to tell
                 p = F.one_hot(pairs.relation, recognition.na).to(terms.dtype)
                 return terms, [p] + [torch.zeros_like(p)] * (config.margins + config.known_facts)
-            parts = []
+            parts, views = [], recognition.views(terms)
             for begin in range(0, max(len(pairs.left), 1), PAIRS_AT_ONCE):
                 left, right = (x[begin : begin + PAIRS_AT_ONCE] for x in (pairs.left, pairs.right))
                 mask = pairs.mask(begin, len(left), recognition.na)
-                scores = recognition.scores(terms, left, right)
+                scores = recognition.scores(views, left, right)  # type: ignore[arg-type]
                 found = []
                 head, tail = pairs.nodes[left], pairs.nodes[right]
                 unusual = ~self.types.of(head, tail) if self.types is not None else None

@@ -47,9 +47,13 @@ class Recognition(nn.Module):
             vectors = F.embedding(nodes, recalled, sparse=sparse)
         return F.dropout(vectors, self.config.term_dropout, self.training)
 
-    def scores(self, terms: Tensor, left: Tensor, right: Tensor) -> Tensor:
-        """s_k for pairs (left[m], right[m]) of rows of ``terms`` (T, d): (M, K+1), NA last."""
-        return l1_scores(terms, self.relation, left, right)
+    def views(self, terms: Tensor) -> tuple[Tensor, ...]:
+        """What the scores take once for each term: its vector."""
+        return (terms,)
+
+    def scores(self, views: tuple[Tensor, ...], left: Tensor, right: Tensor) -> Tensor:
+        """s_k for pairs (left[m], right[m]) of rows of the terms (T, d): (M, K+1), NA last."""
+        return l1_scores(views[0], self.relation, left, right)
 
     def triple_loss(self, terms: Tensor, triples: Tensor, heads: Tensor, tails: Tensor, allowed: Tensor) -> Tensor:
         """L_r summed over triples (b, 3): -log p(t|h,r) - log p(h|t,r), each against n corrupted ones.
@@ -72,7 +76,7 @@ class Recognition(nn.Module):
 
     def relation_loss(self, terms: Tensor, left: Tensor, right: Tensor, relation: Tensor) -> Tensor:
         """-log softmax over all relations and NA of s, summed over pairs: what teaches NA its place."""
-        return F.cross_entropy(self.scores(terms, left, right), relation, reduction="sum")
+        return F.cross_entropy(self.scores((terms,), left, right), relation, reduction="sum")
 
 
 def probabilities(scores: Tensor, masked: Tensor | None = None) -> Tensor:
