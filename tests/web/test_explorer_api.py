@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jsonschema
@@ -171,3 +172,12 @@ def test_schemathesis_finds_no_server_error(service: Service) -> None:
         assert answer.status_code < 500, (case.path, answer.text)
 
     never_fails()
+
+
+def test_many_at_once_get_the_answers_of_one_alone(small_model_folder: Path) -> None:
+    """Requests run in threads over one model; what it remembers of earlier pairs must not mix them up."""
+    alone, shared = (Service.load(small_model_folder) for _ in range(2))
+    pairs = [(f"C{head:03d}", f"C{tail:03d}") for head in range(0, 200, 10) for tail in range(1, 200, 20)]
+    with ThreadPoolExecutor(16) as threads:
+        answers = list(threads.map(lambda pair: shared.explain(*pair, "may_treat", 3), pairs))
+    assert answers == [alone.explain(*pair, "may_treat", 3) for pair in pairs]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,7 @@ class CogStage:
         self.metrics: dict[str, Any] = {}
         self.relations: tuple[str, ...] = ()  # those with a decision head
         self._network: Network | None = None
+        self._turn = threading.Lock()
 
     # Fitting
 
@@ -188,7 +190,7 @@ class CogStage:
         """Logits of pairs of node ids. float64 (n,)."""
         parts = [
             a.logit.numpy()
-            for a in assume(self.network, self.world, *self._nodes(head, tail), self._number(relation), BATCH)
+            for a in self._assume(self.network, self.world, *self._nodes(head, tail), self._number(relation), BATCH)
         ]
         return np.concatenate(parts).astype(np.float64) if parts else np.empty(0)
 
@@ -203,7 +205,7 @@ class CogStage:
         world = self.world if network is None or network is self.network else self._world_of(network)
         heads, tails = self._nodes(head, tail)
         whole = max(1, len(heads))
-        return next(assume(network or self.network, world, heads, tails, self._number(relation), whole))
+        return next(self._assume(network or self.network, world, heads, tails, self._number(relation), whole))
 
     def predict(self, head: str | int, tail: str | int, relation: str | None = None, k: int = 5) -> Prediction:
         """The probability that ``head`` holds ``relation`` to ``tail``, and the ``k`` strongest rationales.
@@ -227,13 +229,25 @@ class CogStage:
         """One record a pair of node ids, each with the ``k`` strongest rationales that pass ``choose``."""
         heads, tails = self._nodes(head, tail)
         found: list[Prediction] = []
-        for part in assume(self.network, self.world, heads, tails, self._number(relation), BATCH):
+        for part in self._assume(self.network, self.world, heads, tails, self._number(relation), BATCH):
             logit = part.logit.numpy().astype(np.float64)
             calibration = self.calibration.get(relation)
             calibrated = None if calibration is None else calibrate(logit, calibration)
             ids = (part.recalled.head.numpy(), part.recalled.tail.numpy())
             found += self.explainer.records(*ids, relation, part, sigmoid(logit), calibrated, k, choose)
         return found
+
+    def _assume(
+        self, network: Network, world: World, head: torch.Tensor, tail: torch.Tensor, target: int, batch: int
+    ) -> Iterator[Assumptions]:
+        """Batch by batch, one at a time whoever asks: what was recalled is kept in tables that threads share."""
+        batches = assume(network, world, head, tail, target, batch)
+        while True:
+            with self._turn:
+                part = next(batches, None)
+            if part is None:
+                return
+            yield part
 
     def check_relation(self, relation: str) -> None:
         """Raise unless the model was trained for the relation."""

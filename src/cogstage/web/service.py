@@ -40,7 +40,10 @@ class Service:
         self.limits = limits or Limits()
         self.type_ahead = TypeAhead(model.vocabulary)
         self._explained = lru_cache(REMEMBERED)(self._explain)
-        model.vocabulary.suggest("warm")  # builds the index of names now, not in somebody's request
+        # What is built on first use is built now: not in somebody's request, and not by two at a time.
+        model.vocabulary.suggest("warm")
+        assert model.world
+        assert model.explainer
 
     @classmethod
     def load(cls, path: Path, limits: Limits | None = None) -> Service:
