@@ -32,7 +32,10 @@ class Decision(nn.Module):
         layer = config.attention_layer
         self.w_attention = nn.Parameter(torch.randn(heads, dimension, dimension) * scale) if layer else None  # W_a
         self.b_attention = nn.Parameter(torch.zeros(heads, dimension)) if layer else None  # b_a (Q, e); W_a (Q, e, e)
-        self.v = nn.Parameter(torch.randn(heads, dimension) * scale)  # v (Q, d)
+        # Without its layer attention begins uniform (v = 0), so that values are learned before it: from a random start
+        # some seeds settle on poor assumptions.
+        random = torch.randn(heads, dimension) * scale
+        self.v = nn.Parameter(random if config.attention_layer else torch.zeros_like(random))  # v (Q, d)
         self.w_relation = nn.Parameter(torch.randn(heads, dimension) * scale)  # W_r (Q, d)
         self.bias = nn.Parameter(torch.zeros(heads))  # b_r (Q,)
         start = torch.full((heads,), config.temperature)
