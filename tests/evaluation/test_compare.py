@@ -67,7 +67,7 @@ def test_results_hold_every_cell_and_metric(finished: Comparison, inputs: tuple[
 def test_tables_and_plots_are_written(finished: Comparison) -> None:
     markdown = (finished.folder / "table.md").read_text()
     assert "| SVD + DistMult | **" in markdown
-    assert "time (s) | memory (MB)" in markdown
+    assert "time (s) | CPU (s) | memory (MB)" in markdown
     latex = (finished.folder / "table.tex").read_text()
     assert latex.count("\\begin{tabular}") == latex.count("\\end{tabular}") == 2
     assert "may\\_treat" in latex

@@ -40,7 +40,9 @@ def made_up(folder: Path, quality: dict[str, float] = QUALITY, relations: tuple[
                 table = {"head": head, "tail": head, "label": label, "probability": probability}
                 pq.write_table(pa.table(table), place.predictions(*key))
                 cell = dict(zip(("dataset", "method", "relation", "seed"), key, strict=True))
-                place.cell(*key).write_text(json.dumps({**cell, "metrics": found, "seconds": 1.0, "peak_mb": 100.0}))
+                place.cell(*key).write_text(
+                    json.dumps({**cell, "metrics": found, "seconds": 1.0, "cpu_seconds": 1.0, "peak_mb": 100.0})
+                )
     return Comparison.gather(folder)
 
 

@@ -41,18 +41,19 @@ class VectorStore:
         if path.exists():
             result: np.ndarray = np.load(path, allow_pickle=False)
             return result
-        begun = time.perf_counter()
+        begun, worked = time.perf_counter(), time.process_time()
         vectors = encoder.encode(graph, view, seed, progress)
-        seconds = time.perf_counter() - begun
+        cost = {"seconds": time.perf_counter() - begun, "cpu_seconds": time.process_time() - worked}
         self.folder.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=self.folder, prefix=".vectors.")
         with os.fdopen(descriptor, "wb") as handle:
             np.save(handle, vectors)
-        write_text(path.with_suffix(".json"), to_json({"encoder": repr(encoder), "seed": seed, "seconds": seconds}))
+        write_text(path.with_suffix(".json"), to_json({"encoder": repr(encoder), "seed": seed, **cost}))
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
         return vectors
 
-    def seconds(self, path: Path) -> float:
-        """How long the encoding took when it was made."""
-        return float(json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["seconds"])
+    def cost(self, path: Path) -> tuple[float, float]:
+        """How many seconds the encoding took when it was made, by the clock and of the processor."""
+        about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+        return float(about["seconds"]), float(about.get("cpu_seconds", about["seconds"]))

@@ -120,13 +120,15 @@ def run(folder: Path, dataset: str, method_name: str, scope: str, seed: int, ran
         method.fit(graph, view, part, seed)
         fit_seconds, cpu_seconds = time.perf_counter() - begun, time.process_time() - worked
         encoder = getattr(method, "encoder", None)
-        encode_seconds = store.seconds(store.path(encoder, graph, view, seed)) if encoder is not None else 0.0
+        encode_seconds, encode_cpu = (
+            store.cost(store.path(encoder, graph, view, seed)) if encoder is not None else (0.0, 0.0)
+        )
         relations = [r for r in data.relations if len(data.pairs(r, "test"))] if method.joint else [part]
         cost = {
             "seconds": encode_seconds + fit_seconds / len(relations),
             "encode_seconds": encode_seconds,
             "fit_seconds": fit_seconds / len(relations),
-            "cpu_seconds": cpu_seconds / len(relations),
+            "cpu_seconds": encode_cpu + cpu_seconds / len(relations),
         }
         _measure_all(place, data, dataset, method, relations, seed, ranking_heads, cost)
 

@@ -34,7 +34,7 @@ LEGEND = (
     "Mean ± standard deviation over seeds; the best of a column in bold. Stars: better than the best baseline of the "
     "column, daggers: worse than it (one at 5 %, two at 1 %, three at 0.1 %; paired bootstrap over test pairs "
     "clustered by head, Holm-corrected over relations; unmarked: no difference shown). Time is seconds to fit one "
-    "relation, encoding included; memory is the highest of any cell's process."
+    "relation, encoding included, by the clock and of the processor; memory is the highest of any cell's process."
 )
 PARTS = {
     "svd": "SVD",
@@ -133,10 +133,10 @@ def _markdown_main(comparison: Comparison, dataset: str, metric: str) -> str:
     for method in comparison.methods:
         if not any((method, column) in figures for column in columns):
             continue
-        seconds, memory = comparison.cost(dataset, method)
+        seconds, processor, memory = comparison.cost(dataset, method)
         cells = [_markdown_cell(figures.get((method, column)), best.get(column)) for column in columns]
-        rows.append([title(method), *cells, f"{seconds:.1f}", f"{memory:,.0f}"])
-    return _markdown_table(["Method", *columns, "time (s)", "memory (MB)"], rows)
+        rows.append([title(method), *cells, f"{seconds:.1f}", f"{processor:.1f}", f"{memory:,.0f}"])
+    return _markdown_table(["Method", *columns, "time (s)", "CPU (s)", "memory (MB)"], rows)
 
 
 def _markdown_averages(comparison: Comparison, dataset: str) -> str:
@@ -181,11 +181,11 @@ def latex(comparison: Comparison) -> str:
         for metric in MAIN:
             figures = comparison.figures(dataset, metric)
             best = best_of(figures, metric)
-            names = " & ".join(["Method", *map(_latex_text, columns), "time (s)", "memory (MB)"])
+            names = " & ".join(["Method", *map(_latex_text, columns), "time (s)", "CPU (s)", "memory (MB)"])
             lines = [
                 "\\begin{table*}",
                 "\\centering",
-                f"\\begin{{tabular}}{{l{'r' * (len(columns) + 2)}}}",
+                f"\\begin{{tabular}}{{l{'r' * (len(columns) + 3)}}}",
                 "\\toprule",
                 names + " \\\\ \\midrule",
             ]
@@ -193,8 +193,8 @@ def latex(comparison: Comparison) -> str:
                 if not any((method, column) in figures for column in columns):
                     continue
                 cells = [_latex_cell(figures.get((method, column)), best.get(column)) for column in columns]
-                seconds, memory = comparison.cost(dataset, method)
-                row = [_latex_text(title(method)), *cells, f"{seconds:.1f}", f"{memory:.0f}"]
+                seconds, processor, memory = comparison.cost(dataset, method)
+                row = [_latex_text(title(method)), *cells, f"{seconds:.1f}", f"{processor:.1f}", f"{memory:.0f}"]
                 lines.append(" & ".join(row) + " \\\\")
             caption = f"{TITLES[metric]} with {dataset} negatives. {LEGEND}"
             lines += [
@@ -229,7 +229,7 @@ def csv_text(comparison: Comparison) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     names = ["dataset", "method", "relation", "metric", "mean", "sd", "low", "high", "seeds"]
-    writer.writerow([*names, "p_vs_best_baseline", "mcnemar_p", "mark", "seconds", "peak_mb"])
+    writer.writerow([*names, "p_vs_best_baseline", "mcnemar_p", "mark", "seconds", "cpu_seconds", "peak_mb"])
     for dataset in comparison.datasets:
         mcnemar = {
             (method, relation): comparison.mcnemar(dataset, method, relation)
@@ -238,11 +238,11 @@ def csv_text(comparison: Comparison) -> str:
         }
         for metric in ALL_METRICS:
             for (method, relation), figure in comparison.figures(dataset, metric).items():
-                seconds, memory = comparison.cost(dataset, method)
+                seconds, processor, memory = comparison.cost(dataset, method)
                 numbers = [_number(v) for v in (figure.mean, figure.sd, figure.low, figure.high)]
                 sure = mcnemar.get((method, relation)) if metric == "f1" and relation != MACRO else None
                 tests = [_number(figure.p), _number(sure), significance_mark(figure)]
-                cost = [f"{seconds:.2f}", f"{memory:.1f}"]
+                cost = [f"{seconds:.2f}", f"{processor:.2f}", f"{memory:.1f}"]
                 writer.writerow([dataset, method, relation, metric, *numbers, figure.seeds, *tests, *cost])
     return out.getvalue()
 
