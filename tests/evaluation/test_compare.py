@@ -25,6 +25,8 @@ from cogstage.evaluation.results import MACRO, Comparison
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import Dataset, Pairs
 
+pytestmark = pytest.mark.slow  # each cell is a process of its own
+
 RELATIONS = ("may_treat", "causes")
 FLOOR = ["always-positive", "degree", "ppmi"]
 METHODS = ["always-positive", "ppmi", "svd+distmult"]
