@@ -49,14 +49,14 @@ def train(preset: str, terms: int, edges: int, topics: int, facts: int, steps: i
     begun = time.perf_counter()
     trainer.refresh()
     timed("recall the associations s", begun)
-    pairs = len(trainer.sampler.train)
+    pairs, known = len(trainer.sampler.train), trainer.sampler.n_facts
     batches = trainer.sampler.pair_batches(rng)
     for name, step, whole in (
         ("L_n, a pass over the nodes s", lambda _: trainer.recall_step(rng), -(-terms // config.recall_batch)),
         (
             "L_r, a pass over the facts s",
             lambda _: trainer.recognition_step(rng),
-            -(-facts // config.recognition_batch),
+            -(-known // config.recognition_batch),
         ),
         ("L_p, a pass over the pairs s", lambda n: trainer.pair_step(batches[n]), len(batches)),
     ):
