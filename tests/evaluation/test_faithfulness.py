@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 
-import numpy as np
 import pytest
 import torch
 from small_model import small_data, small_model
@@ -76,9 +75,12 @@ def test_restated_targets_would_be_counted(model: CogStage, monkeypatch: pytest.
     def unmasked(head, tail, relation, network=None):  # type: ignore[no-untyped-def]
         """All weight on an assumption that is the target itself."""
         assumptions = original(head, tail, relation, network)
-        ends = [torch.as_tensor(np.asarray(nodes, np.int64))[:, None] for nodes in (head, tail)]
-        pair_head, pair_tail = (end.expand_as(assumptions.pair_head) for end in ends)
-        recalled = dataclasses.replace(assumptions.recalled, pair_head=pair_head, pair_tail=pair_tail)
+        recalled = assumptions.recalled
+        heads, tails = (
+            dataclasses.replace(side, term=side.target[:, None].expand_as(side.term))
+            for side in (recalled.heads, recalled.tails)
+        )
+        recalled = dataclasses.replace(recalled, heads=heads, tails=tails)
         probability = torch.zeros_like(assumptions.distinct_probability)
         probability[:, data.relations.index(relation)] = 1
         attention = torch.zeros_like(assumptions.attention)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cogstage.knowledge.dataset import Triples
+from cogstage.model import cogstage as network_module
 from cogstage.model import kernels
 from cogstage.model.calibration import calibrate, fit_calibration, sigmoid
 from cogstage.model.cogstage import Network, OpenWorld
@@ -44,13 +45,43 @@ def test_kernels_agree_with_torch(threads: int, monkeypatch: pytest.MonkeyPatch)
             kernels.pair_sum(p["head"], p["tail"], left, right, p["features"], p["weights"]),
         ]
         sum((x * torch.arange(x.numel()).reshape(x.shape)).sum() for x in outputs).backward()
-        dot = kernels.dot_scores(p["terms"].detach().reshape(7, 1, 5), p["terms"].detach(), left, right)
+        views = (
+            p["relations"].detach().expand(7, 3, 5).contiguous() * p["terms"].detach()[:, None],
+            p["terms"].detach(),
+        )
+        dot = kernels.bilinear_scores(*views, torch.arange(3.0, dtype=torch.float64), left, right)
         return [*outputs, dot, *(x.grad for x in p.values())]
 
     fast = results()
-    monkeypatch.setattr(kernels, "_on_numba", lambda *_: False)
+    monkeypatch.setattr(kernels, "on_numba", lambda *_: False)
     for one, other in zip(fast, results(), strict=True):
         assert torch.allclose(one, other, atol=1e-12)
+
+
+@pytest.mark.parametrize("off", ["", "known_facts", "margins", "typed_relations"])
+@pytest.mark.parametrize("mask", ["pair", "target"])
+def test_frozen_recognition_is_read_as_with_gradients(off: str, mask: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One pass over the pairs tells stage 3 what the torch functions tell it, folds and masked targets included."""
+    torch.manual_seed(3)
+    config = PRESETS["default"].replace(dimension=6, associations=9, tower=5, pair_dimension=3, mask=mask)
+    config = config.replace(**{off: False}) if off else config
+    network = Network(config, 12, 2, (0, 1), folds=2).double().eval()
+    facts = Triples(np.array([0, 0, 4, 5]), np.array([1, 0, 1, 0]), np.array([1, 1, 3, 0]))
+    with torch.no_grad():
+        for recognition in (network.recognition, *network.folds):
+            recognition.matrix.mul_(60)
+    network.known = KnownFacts(facts, 2, 12, np.array([0, 0, 1, 1])) if config.known_facts else None
+    network.types = UsualTypes(list("aabb" * 3), facts, 2) if config.typed_relations else None
+    world = OpenWorld(network.recall, torch.arange(10), 9)
+    head, tail = torch.tensor([0, 4, 7, 1]), torch.tensor([1, 3, 8, 0])
+    for target, fold in ((0, None), (1, None), (1, 0), (0, 1)):
+        fast = network(world.recalled(head, tail, target), target, fold)
+        with monkeypatch.context() as patch:
+            patch.setattr(network_module, "on_numba", lambda *_: False)
+            slow = network(world.recalled(head, tail, target), target, fold)
+        assert (fast.attention > 0).any()
+        for name in ("distinct_probability", "attention", "value", "logit"):
+            assert torch.allclose(getattr(fast, name), getattr(slow, name), atol=1e-12), name
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=60))

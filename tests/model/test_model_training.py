@@ -226,7 +226,7 @@ def test_all_relations_share_stages(small: tuple[Graph, Dataset]) -> None:
         facts = dataset.facts("train")
         chosen = np.flatnonzero(facts.relation == number)[:20]
         found = model.assumptions(facts.head[chosen], facts.tail[chosen], relation)
-        own = (found.pair_head == found.recalled.head[:, None]) & (found.pair_tail == found.recalled.tail[:, None])
+        own = found.recalled.forward()
         assert not found.relation_probability[own][:, number].any()
 
 

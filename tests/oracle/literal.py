@@ -154,9 +154,7 @@ def decide(
             if clip is not None:
                 for k in range(2 * relations):
                     margin = (
-                        torch.tensor(-clip, dtype=a.dtype)
-                        if k in masked
-                        else (scores[k] - scores[-1]).clamp(-clip, clip)
+                        torch.zeros((), dtype=a.dtype) if k in masked else (scores[k] - scores[-1]).clamp(-clip, clip)
                     )
                     total = total + margin * w["pair_vectors.w_margin"][q, k]
             for k in facts:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from cogstage.model.config import Config
-from cogstage.model.kernels import dot_scores
+from cogstage.model.kernels import bilinear_scores
 
 
 class Bilinear(nn.Module):
@@ -63,9 +63,7 @@ class Bilinear(nn.Module):
     @torch.no_grad()
     def scores(self, views: tuple[Tensor, Tensor], left: Tensor, right: Tensor) -> Tensor:
         """s_k for pairs (left[m], right[m]) of the terms behind ``views``: (M, K+1), NA last."""
-        there = dot_scores(*views, left, right) + self.bias
-        back = dot_scores(*views, right, left) + self.bias
-        return torch.cat([there, back, there.new_zeros(len(left), 1)], 1)
+        return bilinear_scores(*views, self.bias, left, right)
 
     def logistic_loss(self, terms: Tensor, triples: Tensor, label: Tensor, weight: Tensor) -> Tensor:
         """Weighted logistic loss, summed over triples (b, 3) of rows of ``terms`` with relations below R."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from cogstage.knowledge.dataset import Triples
-from cogstage.model.cogstage import Recalled
+from cogstage.model.cogstage import Recalled, Side
 from cogstage.model.recall import Recall
 
 AT_ONCE = 1 << 22  # (targets × facts) ranked together
@@ -55,21 +55,12 @@ class ClosedWorld:
             same |= (self._head == t) & (self._tail == h) & (self._relation == inverse)
             best = score.masked_fill_(same, -torch.inf).topk(count, dim=1)
             chosen[begin : begin + rows], valid[begin : begin + rows] = best.indices, best.values > -torch.inf
-        pair_head, pair_tail = self._head[chosen], self._tail[chosen]
-        head_recall, head_rank = self._recall_of(head, self._head_place[chosen])
-        tail_recall, tail_rank = self._recall_of(tail, self._tail_place[chosen])
-        return Recalled(
-            head,
-            tail,
-            pair_head,
-            pair_tail,
-            head_recall,
-            tail_recall,
-            head_rank,
-            tail_rank,
-            self._relation[chosen],
-            valid,
+        heads, tails = (
+            Side(target, self._terms[place[chosen]], *self._recall_of(target, place[chosen]))
+            for target, place in ((head, self._head_place), (tail, self._tail_place))
         )
+        each = torch.arange(count, device=head.device)
+        return Recalled(heads, tails, each, each, self._relation[chosen], valid)
 
     def refresh(self, nodes: Tensor | None = None) -> None:
         """Nothing to do: recall does not move in the closed world."""

@@ -18,45 +18,75 @@ from torch.nn import functional as F
 from cogstage.model.bilinear import Bilinear
 from cogstage.model.config import Config
 from cogstage.model.decision import Decision
-from cogstage.model.kernels import distinct_pairs, dot_scores
+from cogstage.model.frozen import Told, read
+from cogstage.model.kernels import distinct_pairs, on_numba
 from cogstage.model.known_facts import KnownFacts, UsualTypes
 from cogstage.model.recall import AssociationTable, Recall
-from cogstage.model.recognition import RECALL_FEATURES, PairVectors, Recognition, margins, probabilities, with_known
+from cogstage.model.recognition import PairVectors, Recognition, margins, probabilities, with_known
 
 PAIRS_AT_ONCE = 8192  # pairs whose vectors are computed together: they stay in the processor's cache
 
 
 @dataclass(frozen=True)
-class Recalled:
-    """What recall hands on for a batch of targets: pairs of terms, not yet recognised."""
+class Side:
+    """What recall hands on for one end, head or tail, of a batch of targets."""
 
-    head: Tensor  # (B,) the targets' heads
-    tail: Tensor  # (B,) and tails
-    pair_head: Tensor  # (B, P) terms associated with the head
-    pair_tail: Tensor  # (B, P) and with the tail
-    head_recall: Tensor  # (B, P) p(pair_head | head)
-    tail_recall: Tensor  # (B, P) p(pair_tail | tail)
-    head_rank: Tensor  # (B, P) place of pair_head among the candidates by p(·|head), 1 is the first
-    tail_rank: Tensor  # (B, P) place of pair_tail by p(·|tail)
+    target: Tensor  # (B,) the terms at this end
+    term: Tensor  # (B, N) terms associated with them
+    probability: Tensor  # (B, N) p(term | target)
+    rank: Tensor  # (B, N) place of the term among the candidates by p(·|target), 1 is the first
+
+    @property
+    def itself(self) -> Tensor:
+        """(B, N) whether an association is the target's own term."""
+        return self.term == self.target[:, None]
+
+
+@dataclass(frozen=True)
+class Recalled:
+    """What recall hands on for a batch of targets: pairs of terms, not yet recognised.
+
+    Assumption p joins association ``first[p]`` of the head with association ``second[p]`` of the tail.
+    """
+
+    heads: Side
+    tails: Side
+    first: Tensor  # (P,)
+    second: Tensor  # (P,)
     pair_relation: Tensor | None = None  # (B, P) closed world: the fact's relation
     valid: Tensor | None = None  # (B, P) closed world: False where there are fewer facts than P
 
-    def is_target(self) -> Tensor:
-        """(B, P) whether a pair is the target's own, in either direction."""
-        h, t = self.head[:, None], self.tail[:, None]
-        return ((self.pair_head == h) & (self.pair_tail == t)) | ((self.pair_head == t) & (self.pair_tail == h))
+    @property
+    def pair_head(self) -> Tensor:
+        """(B, P) terms associated with the head."""
+        return self.heads.term[:, self.first]
+
+    @property
+    def pair_tail(self) -> Tensor:
+        """(B, P) terms associated with the tail."""
+        return self.tails.term[:, self.second]
+
+    def forward(self) -> Tensor:
+        """(B, P) whether a pair is the target's own."""
+        return self.heads.itself[:, self.first] & self.tails.itself[:, self.second]
+
+    def backward(self) -> Tensor:
+        """(B, P) whether a pair is the target's own turned round."""
+        turned = [
+            side.term == other.target[:, None] for side, other in ((self.heads, self.tails), (self.tails, self.heads))
+        ]
+        return turned[0][:, self.first] & turned[1][:, self.second]
 
     @classmethod
     def grid(cls, head: Tensor, tail: Tensor, heads: tuple[Tensor, Tensor], tails: tuple[Tensor, Tensor]) -> Recalled:
         """Every association of the head with every one of the tail; each given as ids (B, N) and p (B, N)."""
-        batch, wide, high = len(head), heads[0].shape[1], tails[0].shape[1]
-        shape = (batch, wide, high)
-        pair_head, head_recall = (x[:, :, None].expand(shape).reshape(batch, -1) for x in heads)
-        pair_tail, tail_recall = (x[:, None, :].expand(shape).reshape(batch, -1) for x in tails)
-        place = torch.arange(1, max(wide, high) + 1, device=head.device)
-        head_rank = place[:wide, None].expand(wide, high).reshape(1, -1).expand(batch, -1)
-        tail_rank = place[None, :high].expand(wide, high).reshape(1, -1).expand(batch, -1)
-        return cls(head, tail, pair_head, pair_tail, head_recall, tail_recall, head_rank, tail_rank)
+        left, right = (
+            Side(target, term, p, torch.arange(1, term.shape[1] + 1, device=term.device).expand(term.shape))
+            for target, (term, p) in ((head, heads), (tail, tails))
+        )
+        wide, high = heads[0].shape[1], tails[0].shape[1]
+        place = torch.arange(wide * high, device=head.device)
+        return cls(left, right, place // max(high, 1), place % max(high, 1))
 
 
 @dataclass(frozen=True)
@@ -89,29 +119,9 @@ class Assumptions:
         return self.recalled.pair_tail
 
     @property
-    def head_recall(self) -> Tensor:
-        """(B, P) p(pair_head | head)."""
-        return self.recalled.head_recall
-
-    @property
-    def tail_recall(self) -> Tensor:
-        """(B, P) p(pair_tail | tail)."""
-        return self.recalled.tail_recall
-
-    @property
-    def head_rank(self) -> Tensor:
-        """(B, P) place of pair_head among the head's associations, from 1."""
-        return self.recalled.head_rank
-
-    @property
-    def tail_rank(self) -> Tensor:
-        """(B, P) place of pair_tail among the tail's associations, from 1."""
-        return self.recalled.tail_rank
-
-    @property
     def valid(self) -> Tensor:
         """(B, P) False where there is no assumption: too few facts, or no relation where one is demanded."""
-        return torch.ones_like(self.recalled.pair_head, dtype=torch.bool) if self.kept is None else self.kept
+        return torch.ones_like(self.distinct, dtype=torch.bool) if self.kept is None else self.kept
 
     @property
     def relation_probability(self) -> Tensor:
@@ -150,33 +160,16 @@ class Network(nn.Module):
         """Recognise and decide for targets of one relation (its number in the data set's relations)."""
         head = self.targets.index(target)
         pairs = self._distinct(recalled, target)
-        terms, features = self._recognise(pairs, fold)
-        left, right, p, which = pairs.left, pairs.right, features[0].detach(), pairs.which
-        if self.config.recall_features or self.config.nearness:  # of the target too: not one vector a distinct pair
-            left, right = (x[which.reshape(-1)] for x in (left, right))
-            features = [x[which.reshape(-1)] for x in features]
-            if self.config.recall_features:
-                features.append(recall_features(recalled))
-            if self.config.nearness:
-                features.append(nearness(self.recall.term, recalled))
-            which = torch.arange(which.numel(), device=which.device).reshape(which.shape)
-        blocks = self.pair_vectors.blocks(terms, head)
-        weights = self.pair_vectors.weights(self.recognition.relation[: self.recognition.na], head)
-        gates, values = [], []
-        for begin in range(0, max(len(left), 1), PAIRS_AT_ONCE):
-            chosen = slice(begin, begin + PAIRS_AT_ONCE)
-            seen = torch.cat([x[chosen] for x in features], 1)
-            vectors = self.pair_vectors(blocks, left[chosen], right[chosen], seen, weights, head)
-            gate, value = self.decision.weigh(F.dropout(vectors, self.config.dropout, self.training), head)
-            gates.append(gate)
-            values.append(value)
-        gate, value = torch.cat(gates)[which], torch.cat(values)[which]  # (B, P)
-        kept = recalled.valid
-        if self.config.formed_only and kept is None:
-            kept = (p > 0).any(1)[pairs.which]
-        if self.config.mask == "pair" and recalled.pair_relation is None:
-            other = ~recalled.is_target()
-            kept = other if kept is None else kept & other
+        terms, told = self._recognise(pairs, fold)
+        p = told[:, : self.recognition.na].detach()
+        kept = self._kept(recalled, p, pairs.which)
+        rows, beside, cells = self._vectors_wanted(recalled, pairs.which, kept)
+        gate, value = self._weigh(terms, pairs, told, rows, beside, head)
+        if cells is None:
+            gate, value = gate[pairs.which], value[pairs.which]  # (B, P)
+        else:
+            empty = gate.new_zeros(pairs.which.numel())
+            gate, value = (empty.scatter(0, cells, x).reshape(pairs.which.shape) for x in (gate, value))
         used = kept
         if self.training and self.config.attention_dropout:
             lucky = torch.rand(gate.shape, device=gate.device) >= self.config.attention_dropout
@@ -185,6 +178,64 @@ class Network(nn.Module):
         logit = self.decision.logit(attention, value, head)
         bias = self.decision.bias[head]
         return Assumptions(recalled, gate, attention, value, logit, bias, head, p, pairs.which, kept)
+
+    def _kept(self, recalled: Recalled, p: Tensor, which: Tensor) -> Tensor | None:
+        """Which assumptions are there at all (B, P); None is all of them."""
+        kept = recalled.valid
+        if self.config.formed_only and kept is None:
+            kept = (p > 0).any(1)[which]
+        if self.config.mask == "pair" and recalled.pair_relation is None:
+            other = ~(recalled.forward() | recalled.backward())
+            kept = other if kept is None else kept & other
+        return kept
+
+    def _vectors_wanted(
+        self, recalled: Recalled, which: Tensor, kept: Tensor | None
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        """Which vectors e are to be made: their distinct pairs (M,), what the target adds (M, f), their places (M,).
+
+        Where the target adds nothing, e is made once for each distinct pair: None throughout.
+        """
+        if not (self.config.recall_features or self.config.nearness):
+            return None, None, None
+        flat = which.reshape(-1)
+        cells = torch.arange(len(flat), device=flat.device) if kept is None else kept.reshape(-1).nonzero()[:, 0]
+        return flat[cells], self._beside(recalled, cells), cells
+
+    def _beside(self, recalled: Recalled, cells: Tensor) -> Tensor:
+        """What e_ij is told besides (i, j), of its terms and the targets they were recalled for: (M, f)."""
+        row, place = torch.div(cells, len(recalled.first), rounding_mode="floor"), cells % len(recalled.first)
+        sides = []
+        for side, chosen in ((recalled.heads, recalled.first), (recalled.tails, recalled.second)):
+            told = [strength(side), side.itself.to(side.probability.dtype)] if self.config.recall_features else []
+            told += [nearness(self.recall.term, side)] if self.config.nearness else []
+            table = torch.stack(told, 2).reshape(-1, len(told))
+            sides.append(table[row * side.term.shape[1] + chosen[place]])
+        head, tail = sides
+        columns = []
+        if self.config.recall_features:
+            columns += [head[:, 0], tail[:, 0], head[:, 1], tail[:, 1], head[:, 1] * tail[:, 1]]
+        if self.config.nearness:
+            columns += [head[:, -1], tail[:, -1]]
+        return torch.stack(columns, 1)
+
+    def _weigh(
+        self, terms: Tensor, pairs: _Distinct, told: Tensor, rows: Tensor | None, beside: Tensor | None, head: int
+    ) -> tuple[Tensor, Tensor]:
+        """g and W_r·e of the wanted assumption vectors e: (M,), (M,)."""
+        blocks = self.pair_vectors.blocks(terms, head)
+        weights = self.pair_vectors.weights(self.recognition.relation[: self.recognition.na], head)
+        gates, values = [], []
+        for begin in range(0, max(len(pairs.left if rows is None else rows), 1), PAIRS_AT_ONCE):
+            chosen = slice(begin, begin + PAIRS_AT_ONCE)
+            row = chosen if rows is None else rows[chosen]
+            seen = told[row] if beside is None else torch.cat([told[row], beside[chosen]], 1)
+            ends = (pairs.left[row], pairs.right[row]) if blocks is not None else (pairs.left, pairs.right)
+            vectors = self.pair_vectors(blocks, *ends, seen, weights, head)
+            gate, value = self.decision.weigh(F.dropout(vectors, self.config.dropout, self.training), head)
+            gates.append(gate)
+            values.append(value)
+        return torch.cat(gates), torch.cat(values)
 
     def erasure_loss(self, assumptions: Assumptions, label: Tensor, top: int = 5) -> Tensor:
         """Asks of the ``top`` assumptions that they suffice, and that p falls without them; summed over pairs."""
@@ -207,7 +258,7 @@ class Network(nn.Module):
         attention = self.decision.weights(assumptions.gate, keep & assumptions.valid)
         return self.decision.logit(attention, assumptions.value, assumptions.head_number)
 
-    def _recognise(self, pairs: _Distinct, fold: int | None) -> tuple[Tensor | None, list[Tensor]]:
+    def _recognise(self, pairs: _Distinct, fold: int | None) -> tuple[Tensor, Tensor]:
         """The terms' vectors (T, d), and what e_ij is told of the distinct pairs: p (U, K), then what is asked for."""
         config = self.config
         recognition = self.recognition if fold is None else cast("Recognition | Bilinear", self.folds[fold])
@@ -215,49 +266,68 @@ class Network(nn.Module):
             terms = recognition.terms(self.recall.term, pairs.nodes)
             if pairs.relation is not None:  # facts: p of the known relation is 1, and there is no margin to tell
                 p = F.one_hot(pairs.relation, recognition.na).to(terms.dtype)
-                return terms, [p] + [torch.zeros_like(p)] * (config.margins + config.known_facts)
-            parts, views = [], recognition.views(terms)
+                return terms, F.pad(p, (0, recognition.na * (config.margins + config.known_facts)))
+            views = recognition.views(terms)
+            known = self.known if config.known_facts else None
+            if not config.pairs_reach_terms and on_numba(terms):
+                scores = recognition.scores(views, pairs.left, pairs.right).detach()  # type: ignore[arg-type]
+                ends = (pairs.nodes[pairs.left], pairs.nodes[pairs.right])
+                wanted = Told(config.margins, config.known_facts, config.margin_clip)
+                return terms, read(scores, *ends, pairs.masked, known, self.types, fold, wanted)
+            parts = []
             for begin in range(0, max(len(pairs.left), 1), PAIRS_AT_ONCE):
                 left, right = (x[begin : begin + PAIRS_AT_ONCE] for x in (pairs.left, pairs.right))
-                mask = pairs.mask(begin, len(left), recognition.na)
                 scores = recognition.scores(views, left, right)  # type: ignore[arg-type]
-                found = []
-                head, tail = pairs.nodes[left], pairs.nodes[right]
-                unusual = ~self.types.of(head, tail) if self.types is not None else None
-                if config.known_facts and self.known is not None:
-                    known = self.known.of(head, tail, fold)
-                    known = known if mask is None else known & ~mask
-                    scores = with_known(scores, known, config.margin_clip)
-                    found.append(known.to(scores.dtype))
-                    unusual = None if unusual is None else unusual & ~known
-                if unusual is not None:
-                    mask = unusual if mask is None else mask | unusual
-                if config.margins:
-                    found.insert(0, margins(scores, config.margin_clip, mask))
-                parts.append([probabilities(scores, mask), *found])
-        return terms, [torch.cat(column) for column in zip(*parts, strict=True)]
+                mask = pairs.mask(begin, len(left), recognition.na)
+                parts.append(self._told(scores, pairs.nodes[left], pairs.nodes[right], mask, known, fold))
+        return terms, torch.cat(parts)
+
+    def _told(
+        self,
+        scores: Tensor,
+        head: Tensor,
+        tail: Tensor,
+        mask: Tensor | None,
+        known: KnownFacts | None,
+        fold: int | None,
+    ) -> Tensor:
+        """What e_ij is told of pairs of nodes with these scores (M, K+1)."""
+        found, unusual = [], ~self.types.of(head, tail) if self.types is not None else None
+        if known is not None:
+            holds = known.of(head, tail, fold)
+            holds = holds if mask is None else holds & ~mask
+            scores = with_known(scores, holds, self.config.margin_clip)
+            found.append(holds.to(scores.dtype))
+            unusual = None if unusual is None else unusual & ~holds
+        if unusual is not None:
+            mask = unusual if mask is None else mask | unusual
+        if self.config.margins:
+            found.insert(0, margins(scores, self.config.margin_clip, mask))
+        return torch.cat([probabilities(scores, mask), *found], 1)
 
     def _distinct(self, recalled: Recalled, target: int) -> _Distinct:
         """The distinct pairs of a batch: what is recognised depends on (i, j) alone, unless it is the masked target."""
-        head, tail = recalled.pair_head.reshape(-1), recalled.pair_tail.reshape(-1)
-        device, na, shape = head.device, self.recognition.na, recalled.pair_head.shape
+        device, na = recalled.first.device, self.recognition.na
+        sides = (recalled.heads, recalled.tails)
         place = torch.zeros(len(self.recall.term), dtype=torch.long, device=device)
-        place[head] = 1
-        place[tail] = 1
+        for side in sides:
+            place[side.term.reshape(-1)] = 1
         nodes = place.nonzero()[:, 0]
         place[nodes] = torch.arange(len(nodes), device=device)
-        left, right = place[head], place[tail]
+        left, right = place[recalled.heads.term][:, recalled.first], place[recalled.tails.term][:, recalled.second]
+        shape, left, right = left.shape, left.reshape(-1), right.reshape(-1)
         if recalled.pair_relation is not None:  # closed world: the target is not among the facts
             relation = recalled.pair_relation.reshape(-1)
             first, which = distinct_pairs(left, right * na + relation)
             none = torch.empty(0, 2, dtype=torch.long, device=device)
             return _Distinct(nodes, left[first], right[first], which.reshape(shape), none, relation[first])
-        h, t = recalled.head[:, None], recalled.tail[:, None]
-        forward = ((recalled.pair_head == h) & (recalled.pair_tail == t)).reshape(-1).nonzero()[:, 0]
-        backward = ((recalled.pair_head == t) & (recalled.pair_tail == h)).reshape(-1).nonzero()[:, 0]
-        special, key = torch.unique(torch.cat([forward, backward])), right.clone()
-        key[special] = len(nodes) + torch.arange(len(special), device=device)  # each a pair of its own
-        first, which = distinct_pairs(left, key)
+        forward, backward = (x.reshape(-1).nonzero()[:, 0] for x in (recalled.forward(), recalled.backward()))
+        special = torch.unique(torch.cat([forward, backward]))
+        right_key = right
+        if len(special):  # each a pair of its own
+            right_key = right.clone()
+            right_key[special] = len(nodes) + torch.arange(len(special), device=device)
+        first, which = distinct_pairs(left, right_key)
         rows = torch.cat([which[forward], which[backward]])
         inverse = (target + na // 2) % na
         names = torch.tensor([target] * len(forward) + [inverse] * len(backward), dtype=torch.long, device=device)
@@ -283,32 +353,17 @@ class _Distinct:
         return mask
 
 
-def recall_features(recalled: Recalled) -> Tensor:
-    """How strongly an assumption's terms were recalled: (B·P, 5).
-
-    log p of each relative to the best of the target (0 for the target itself), whether the head's association is the
-    head itself, the tail's the tail, and both.
-    """
-    own = [recalled.pair_head == recalled.head[:, None], recalled.pair_tail == recalled.tail[:, None]]
-    strength = []
-    for p, itself in zip((recalled.head_recall, recalled.tail_recall), own, strict=True):
-        log_p = p.clamp(min=1e-30).log()
-        strength.append((log_p - log_p.max(dim=1, keepdim=True).values).masked_fill(itself, 0.0))
-    flags = [x.to(strength[0].dtype) for x in (*own, own[0] & own[1])]
-    return torch.stack([*strength, *flags], 2).reshape(-1, RECALL_FEATURES)
+def strength(side: Side) -> Tensor:
+    """How strongly associations were recalled: log p relative to the target's best, 0 for the target itself. (B, N)."""
+    log_p = side.probability.clamp(min=1e-30).log()
+    return (log_p - log_p.max(dim=1, keepdim=True).values).masked_fill(side.itself, 0.0)
 
 
 @torch.no_grad()
-def nearness(term: Tensor, recalled: Recalled) -> Tensor:
-    """Cosines of an assumption's terms to the targets they were recalled for: (B·P, 2)."""
-    shape = recalled.pair_head.shape
-    found = []
-    for target, pair in ((recalled.head, recalled.pair_head), (recalled.tail, recalled.pair_tail)):
-        nodes, place = torch.unique(torch.cat([target, pair.reshape(-1)]), return_inverse=True)
-        vectors = F.normalize(term[nodes], dim=1)
-        own = place[: len(target), None].expand(shape).reshape(-1).contiguous()
-        found.append(dot_scores(vectors[:, None].contiguous(), vectors, own, place[len(target) :]))
-    return torch.cat(found, 1)
+def nearness(term: Tensor, side: Side) -> Tensor:
+    """Cosines of associations to the targets they were recalled for: (V, d) -> (B, N)."""
+    own, other = (F.normalize(term[nodes], dim=-1) for nodes in (side.target, side.term))
+    return torch.bmm(other, own[:, :, None])[:, :, 0]
 
 
 class World(Protocol):

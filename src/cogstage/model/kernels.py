@@ -153,15 +153,16 @@ def _sum_backward(
 
 
 @_jit
-def _dot_forward(part: int, head: Any, tail: Any, left: Any, right: Any, scores: Any) -> None:
+def _bilinear_forward(part: int, head: Any, tail: Any, bias: Any, left: Any, right: Any, scores: Any) -> None:
     pairs, count, width = left.shape[0], head.shape[1], head.shape[2]
     for m in range(part * pairs // PARTS, (part + 1) * pairs // PARTS):
         i, j = left[m], right[m]
         for k in range(count):
-            total = head.dtype.type(0)
+            there, back = bias[k], bias[k]
             for x in range(width):
-                total += head[i, k, x] * tail[j, x]
-            scores[m, k] = total
+                there += head[i, k, x] * tail[j, x]
+                back += head[j, k, x] * tail[i, x]
+            scores[m, k], scores[m, count + k] = there, back
 
 
 @numba.njit(cache=True, nogil=True)
@@ -203,7 +204,7 @@ def distinct_pairs(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(begin[:count]), torch.from_numpy(which)
 
 
-def _spread(kernel: Callable[..., None], pairs: int, *arrays: np.ndarray) -> None:
+def spread(kernel: Callable[..., None], pairs: int, *arrays: np.ndarray) -> None:
     """Run a kernel on all parts, in as many threads as torch was given.
 
     Not numba's own threads: under OpenMP they share torch's pool and change its size.
@@ -221,7 +222,8 @@ def _pool(process: int, threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="cogstage-kernel")
 
 
-def _on_numba(*tensors: Tensor) -> bool:
+def on_numba(*tensors: Tensor) -> bool:
+    """Whether the numba kernels can take these tensors."""
     return all(tensor.device.type == "cpu" and tensor.dtype in NUMBA_DTYPES for tensor in tensors)
 
 
@@ -234,7 +236,7 @@ class _L1Scores(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, terms: Tensor, relations: Tensor, left: Tensor, right: Tensor) -> Tensor:
         scores = terms.new_empty(len(left), len(relations))
-        _spread(_l1_forward, len(left), _array(terms), _array(relations), left.numpy(), right.numpy(), scores.numpy())
+        spread(_l1_forward, len(left), _array(terms), _array(relations), left.numpy(), right.numpy(), scores.numpy())
         ctx.save_for_backward(terms, relations, left, right)
         return scores
 
@@ -244,7 +246,7 @@ class _L1Scores(torch.autograd.Function):
         grad_terms = terms.new_zeros(PARTS, *terms.shape)
         grad_relations = relations.new_zeros(PARTS, *relations.shape)
         arrays = (_array(terms), _array(relations), left.numpy(), right.numpy(), _array(grads[0]))
-        _spread(_l1_backward, len(left), *arrays, grad_terms.numpy(), grad_relations.numpy())
+        spread(_l1_backward, len(left), *arrays, grad_terms.numpy(), grad_relations.numpy())
         return grad_terms.sum(0), grad_relations.sum(0), None, None
 
 
@@ -253,7 +255,7 @@ class _L1Triples(torch.autograd.Function):
     def forward(ctx: Any, terms: Tensor, relations: Tensor, left: Tensor, name: Tensor, right: Tensor) -> Tensor:
         scores = terms.new_empty(len(left))
         arrays = (_array(terms), _array(relations), _array(left), _array(name), _array(right))
-        _spread(_triples_forward, len(left), *arrays, scores.numpy())
+        spread(_triples_forward, len(left), *arrays, scores.numpy())
         ctx.save_for_backward(terms, relations, left, name, right)
         return scores
 
@@ -263,7 +265,7 @@ class _L1Triples(torch.autograd.Function):
         grad_terms = terms.new_zeros(PARTS, *terms.shape)
         grad_relations = relations.new_zeros(PARTS, *relations.shape)
         arrays = (_array(terms), _array(relations), _array(left), _array(name), _array(right), _array(grads[0]))
-        _spread(_triples_backward, len(left), *arrays, grad_terms.numpy(), grad_relations.numpy())
+        spread(_triples_backward, len(left), *arrays, grad_terms.numpy(), grad_relations.numpy())
         return grad_terms.sum(0), grad_relations.sum(0), None, None, None
 
 
@@ -274,7 +276,7 @@ class _PairSum(torch.autograd.Function):
     ) -> Tensor:
         total = head.new_empty(len(left), head.shape[1])
         arrays = (_array(head), _array(tail), left.numpy(), right.numpy(), _array(features), _array(weights))
-        _spread(_sum_forward, len(left), *arrays, total.numpy())
+        spread(_sum_forward, len(left), *arrays, total.numpy())
         ctx.save_for_backward(left, right, features, weights)
         ctx.shapes = head.shape, tail.shape
         return total
@@ -285,15 +287,13 @@ class _PairSum(torch.autograd.Function):
         g_head, g_tail = (grads[0].new_zeros(PARTS, *shape) for shape in ctx.shapes)
         g_features, g_weights = torch.empty_like(features), weights.new_zeros(PARTS, *weights.shape)
         arrays = (left.numpy(), right.numpy(), _array(features), _array(weights), _array(grads[0]))
-        _spread(
-            _sum_backward, len(left), *arrays, g_head.numpy(), g_tail.numpy(), g_features.numpy(), g_weights.numpy()
-        )
+        spread(_sum_backward, len(left), *arrays, g_head.numpy(), g_tail.numpy(), g_features.numpy(), g_weights.numpy())
         return g_head.sum(0), g_tail.sum(0), None, None, g_features, g_weights.sum(0)
 
 
 def l1_scores(terms: Tensor, relations: Tensor, left: Tensor, right: Tensor) -> Tensor:
     """s[m, k] = -‖terms[left[m]] + relations[k] - terms[right[m]]‖₁; (T, d), (K, d), (M,), (M,) -> (M, K)."""
-    if _on_numba(terms, relations):
+    if on_numba(terms, relations):
         result: Tensor = _L1Scores.apply(terms, relations, left, right)  # type: ignore[no-untyped-call]
         return result
     difference = terms[left] - terms[right]
@@ -302,24 +302,29 @@ def l1_scores(terms: Tensor, relations: Tensor, left: Tensor, right: Tensor) -> 
 
 def l1_triples(terms: Tensor, relations: Tensor, left: Tensor, name: Tensor, right: Tensor) -> Tensor:
     """-‖terms[left[m]] + relations[name[m]] - terms[right[m]]‖₁; (T, d), (K, d), (M,), (M,), (M,) -> (M,)."""
-    if _on_numba(terms, relations):
+    if on_numba(terms, relations):
         result: Tensor = _L1Triples.apply(terms, relations, left, name, right)  # type: ignore[no-untyped-call]
         return result
     return -(terms[left] + relations[name] - terms[right]).abs().sum(1)
 
 
-def dot_scores(head: Tensor, tail: Tensor, left: Tensor, right: Tensor) -> Tensor:
-    """head[left[m], k]·tail[right[m]], without gradient; (T, R, w), (T, w), (M,), (M,) -> (M, R)."""
-    if _on_numba(head, tail):
-        scores = head.new_empty(len(left), head.shape[1])
-        _spread(_dot_forward, len(left), _array(head), _array(tail), _array(left), _array(right), scores.numpy())
+def bilinear_scores(head: Tensor, tail: Tensor, bias: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    """head[left, k]·tail[right] + bias[k], the same turned round, and 0, without gradient.
+
+    (T, R, w), (T, w), (R,), (M,), (M,) -> (M, 2R + 1).
+    """
+    if on_numba(head, tail):
+        scores = head.new_zeros(len(left), 2 * len(bias) + 1)
+        arrays = (_array(head), _array(tail), _array(bias), _array(left), _array(right))
+        spread(_bilinear_forward, len(left), *arrays, scores.numpy())
         return scores
-    return torch.einsum("mrw,mw->mr", head[left], tail[right])
+    there, back = (torch.einsum("mrw,mw->mr", head[i], tail[j]) + bias for i, j in ((left, right), (right, left)))
+    return torch.cat([there, back, there.new_zeros(len(left), 1)], 1)
 
 
 def pair_sum(head: Tensor, tail: Tensor, left: Tensor, right: Tensor, features: Tensor, weights: Tensor) -> Tensor:
     """head[left[m]] + tail[right[m]] + features[m]·weights; (T, e), (T, e), (M,), (M,), (M, f), (f, e) -> (M, e)."""
-    if _on_numba(head, tail, features, weights):
+    if on_numba(head, tail, features, weights):
         result: Tensor = _PairSum.apply(head, tail, left, right, features, weights)  # type: ignore[no-untyped-call]
         return result
     return head[left] + tail[right] + features @ weights

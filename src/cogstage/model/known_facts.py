@@ -27,23 +27,25 @@ class KnownFacts:
         name = np.concatenate([relation, relation + relations])
         part = np.zeros(len(head), np.int64) if fold is None else fold
         keys, row = np.unique(key, return_inverse=True)
-        table = np.zeros((len(keys) + 1, 2 * relations), bool)  # the last row is that of a pair without facts
-        table[row, name] = True
-        folds = np.full(len(keys) + 1, -1)
-        folds[row] = np.concatenate([part, part])
-        self._terms = terms
-        self._keys, self._table, self._folds = (torch.from_numpy(x) for x in (keys, table, folds))
+        # a row for each pair that holds a fact, in order of (head, tail), and one for all others
+        self.table = np.zeros((len(keys) + 1, 2 * relations), bool)
+        self.table[row, name] = True
+        self.folds = np.full(len(keys) + 1, -1)
+        self.folds[row] = np.concatenate([part, part])
+        self.other = keys % terms
+        self.start = np.searchsorted(keys, np.arange(terms + 1) * terms)  # where a head's rows begin
+        self._terms, self._keys = terms, torch.from_numpy(keys)
 
     def of(self, head: Tensor, tail: Tensor, hidden: int | None = None) -> Tensor:
         """Whether pairs of nodes hold each relation, but for facts of the fold ``hidden``: (M,), (M,) -> (M, K)."""
         key = (head * self._terms + tail).cpu()
         place = torch.searchsorted(self._keys, key).clamp(max=max(len(self._keys) - 1, 0))
         found = self._keys[place] == key if len(self._keys) else torch.zeros(len(key), dtype=torch.bool)
-        row = torch.where(found, place, len(self._keys))
-        known = self._table[row]
+        row = torch.where(found, place, len(self._keys)).numpy()
+        known = self.table[row]
         if hidden is not None:
-            known = known & (self._folds[row] != hidden)[:, None]
-        return known.to(head.device)
+            known = known & (self.folds[row] != hidden)[:, None]
+        return torch.from_numpy(known).to(head.device)
 
 
 USUAL_SHARE = 0.01  # two types are usual for a relation if at least this share of its training facts has them
@@ -65,8 +67,9 @@ class UsualTypes:
         usual &= count > 0
         usual[:, -1, :] = True
         usual[:, :, -1] = True
-        self._kind, self._usual = torch.from_numpy(kind), torch.from_numpy(usual.transpose(1, 2, 0).copy())
+        self.kind, self.usual = kind, usual.transpose(1, 2, 0).copy()  # (V,), (types, types, K)
 
     def of(self, head: Tensor, tail: Tensor) -> Tensor:
         """Whether each relation is usual between pairs of nodes: (M,), (M,) -> (M, K)."""
-        return self._usual[self._kind[head.cpu()], self._kind[tail.cpu()]].to(head.device)
+        allowed = self.usual[self.kind[head.cpu().numpy()], self.kind[tail.cpu().numpy()]]
+        return torch.from_numpy(allowed).to(head.device)

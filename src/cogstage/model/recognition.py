@@ -98,9 +98,9 @@ def with_known(scores: Tensor, known: Tensor, lead: float) -> Tensor:
 
 
 def margins(scores: Tensor, clip: float, masked: Tensor | None = None) -> Tensor:
-    """s_k - s_NA cut to ±clip, (M, K+1) -> (M, K); -clip for a masked relation, as if it were ruled out."""
+    """s_k - s_NA cut to ±clip, (M, K+1) -> (M, K); 0 for a masked relation: nothing speaks for it or against it."""
     found = (scores[:, :-1] - scores[:, -1:]).clamp(-clip, clip)
-    return found if masked is None else found.masked_fill(masked, -clip)
+    return found if masked is None else found.masked_fill(masked, 0.0)
 
 
 class PairVectors(nn.Module):

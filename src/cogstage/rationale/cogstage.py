@@ -233,7 +233,7 @@ class CogStage:
             logit = part.logit.numpy().astype(np.float64)
             calibration = self.calibration.get(relation)
             calibrated = None if calibration is None else calibrate(logit, calibration)
-            ids = (part.recalled.head.numpy(), part.recalled.tail.numpy())
+            ids = (part.recalled.heads.target.numpy(), part.recalled.tails.target.numpy())
             found += self.explainer.records(*ids, relation, part, sigmoid(logit), calibrated, k, choose)
         return found
 

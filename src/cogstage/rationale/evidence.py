@@ -81,11 +81,18 @@ class Evidence:
 
     def ppmi(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
         """PPMI of each pair, 0 where they were never counted together."""
-        together = self.counts(one, other).astype(np.float64)
-        expected = self.marginal[one] * self.marginal[other] / max(float(self.marginal.sum()), 1.0)
-        ratio = np.divide(together, expected, out=np.ones_like(together), where=together > 0)
-        result: np.ndarray = np.maximum(0.0, np.log(ratio))
-        return result
+        return self.counts_and_ppmi(one, other)[1]
+
+    def counts_and_ppmi(self, one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """How often each pair was counted together, and its PPMI."""
+        together = self.counts(one, other)
+        expected = self.marginal[one] * self.marginal[other] / max(self._total, 1.0)
+        ratio = np.divide(together, expected, out=np.ones(len(together)), where=together > 0)
+        return together, np.maximum(0.0, np.log(ratio))
+
+    @cached_property
+    def _total(self) -> float:
+        return float(self.marginal.sum())
 
     def is_fact(self, head: np.ndarray, relation: np.ndarray, tail: np.ndarray) -> np.ndarray:
         """Whether each triple is a training fact; relations from R on are the inverses, read backwards."""

@@ -79,39 +79,53 @@ class Explainer:
     def _rationales(self, head: np.ndarray, tail: np.ndarray, w: _Weighed) -> list[list[Rationale]]:
         rows, places = np.nonzero(w.score > 0)
         a, b, r = w.head[rows, places], w.tail[rows, places], w.relation[rows, places]
-        facts = self.evidence.is_fact(a, r, b)
-        together = self.evidence.counts(a, b)
         sides = [
-            (self.evidence.counts(target[rows], association), self.evidence.ppmi(target[rows], association))
-            for target, association in ((head, a), (tail, b))
+            self._recalls(target[rows], association, p[rows, places], rank[rows, places])
+            for target, association, (p, rank) in ((head, a, w.recalls[0]), (tail, b, w.recalls[1]))
+        ]
+        columns = [
+            values.tolist()
+            for values in (
+                rows,
+                a,
+                r,
+                b,
+                w.score[rows, places],
+                w.attention[rows, places],
+                w.probability[rows, places],
+                w.contribution[rows, places],
+                self.evidence.is_fact(a, r, b),
+                self.evidence.counts(a, b),
+            )
         ]
         found: list[list[Rationale]] = [[] for _ in head]
-        for n, (row, place) in enumerate(zip(rows.tolist(), places.tolist(), strict=True)):
-            recalls = [
-                Recall(float(p[row, place]), int(rank[row, place]), _count(c[n]), float(m[n]) if c[n] else None)
-                for (p, rank), (c, m) in zip(w.recalls, sides, strict=True)
-            ]
-            found[row].append(
-                Rationale(
-                    head=self.term(int(a[n])),
-                    relation=self.relation_name(int(r[n])),
-                    tail=self.term(int(b[n])),
-                    score=float(w.score[row, place]),
-                    attention=float(w.attention[row, place]),
-                    relation_probability=float(w.probability[row, place]),
-                    contribution=float(w.contribution[row, place]),
-                    head_recall=recalls[0],
-                    tail_recall=recalls[1],
-                    known_fact=bool(facts[n]),
-                    types_fit=self.evidence.types_fit(int(a[n]), int(r[n]), int(b[n])),
-                    cooccurrence=_count(together[n]),
-                )
+        for row, i, k, j, score, attention, probability, share, fact, together, of_head, of_tail in zip(
+            *columns, *sides, strict=True
+        ):
+            rationale = Rationale(
+                head=self.term(i),
+                relation=self.relation_name(k),
+                tail=self.term(j),
+                score=score,
+                attention=attention,
+                relation_probability=probability,
+                contribution=share,
+                head_recall=of_head,
+                tail_recall=of_tail,
+                known_fact=fact,
+                types_fit=self.evidence.types_fit(i, k, j),
+                cooccurrence=together or None,
             )
+            found[row].append(rationale)
         return found
 
-
-def _count(value: np.integer) -> int | None:
-    return int(value) or None
+    def _recalls(
+        self, target: np.ndarray, association: np.ndarray, probability: np.ndarray, rank: np.ndarray
+    ) -> list[Recall]:
+        """Why each association was recalled for its target."""
+        count, ppmi = self.evidence.counts_and_ppmi(target, association)
+        columns = (values.tolist() for values in (probability, rank, count, ppmi))
+        return [Recall(p, place, n or None, m if n else None) for p, place, n, m in zip(*columns, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -132,37 +146,42 @@ class _Weighed:
     @classmethod
     def strongest(cls, assumptions: Assumptions, k: int) -> _Weighed:
         """Rank all triples (i, k, j) by p_ij · p(k|i,j)."""
-        probability = assumptions.relation_probability.numpy()  # (B, P, K)
-        attention = assumptions.attention.numpy()  # (B, P)
-        batch, _, relations = probability.shape
-        score = (attention[:, :, None] * probability).reshape(batch, -1)
-        k = min(k, score.shape[1])
-        if k < score.shape[1]:
-            top = np.argpartition(-score, k - 1, axis=1)[:, :k]
-        else:
-            top = np.broadcast_to(np.arange(score.shape[1]), score.shape)
+        p, which = assumptions.distinct_probability.numpy(), assumptions.distinct.numpy()  # (U, K), (B, P)
+        attention, recalled = assumptions.attention.numpy(), assumptions.recalled
+        # the k best triples lie in the k pairs whose own best are highest
+        best_of_pair = attention * p.max(axis=1, initial=0.0)[which]
+        pair = np.sort(_largest(best_of_pair, k), axis=1)
+        probability = p[np.take_along_axis(which, pair, 1)]  # (B, k, K)
+        score = (np.take_along_axis(attention, pair, 1)[:, :, None] * probability).reshape(len(pair), -1)
+        top = _largest(score, k)
         best = np.take_along_axis(score, top, 1)
         order = np.lexsort((top, -best), axis=1)  # ties in the order of the assumptions, so that runs agree
         top, best = np.take_along_axis(top, order, 1), np.take_along_axis(best, order, 1)
-        pair, relation = np.divmod(top, relations)
-
-        def at(values: np.ndarray) -> np.ndarray:
-            return np.take_along_axis(values, pair, 1)
-
-        chosen = np.take_along_axis(probability.reshape(batch, -1), top, 1)
-        recalls = [
-            (at(assumptions.head_recall.numpy()), at(assumptions.head_rank.numpy())),
-            (at(assumptions.tail_recall.numpy()), at(assumptions.tail_rank.numpy())),
+        chosen = np.take_along_axis(probability.reshape(len(pair), -1), top, 1)
+        place, relation = np.divmod(top, p.shape[1])
+        pair = np.take_along_axis(pair, place, 1)
+        weight = np.take_along_axis(attention, pair, 1)
+        sides = [
+            [np.take_along_axis(values.numpy(), places.numpy()[pair], 1) for values in (s.term, s.probability, s.rank)]
+            for s, places in ((recalled.heads, recalled.first), (recalled.tails, recalled.second))
         ]
         return cls(
-            at(assumptions.pair_head.numpy()),
-            at(assumptions.pair_tail.numpy()),
+            sides[0][0],
+            sides[1][0],
             relation,
             best,
-            at(attention),
+            weight,
             chosen,
-            at(attention * assumptions.value.numpy()) * chosen,
-            recalls,
+            weight * np.take_along_axis(assumptions.value.numpy(), pair, 1) * chosen,
+            [(side[1], side[2]) for side in sides],
             attention,
-            (probability.sum(axis=2) > 0).sum(axis=1),
+            (p.sum(axis=1) > 0)[which].sum(axis=1),
         )
+
+
+def _largest(values: np.ndarray, k: int) -> np.ndarray:
+    """Places of the ``k`` largest in each row, in no order: (B, n) -> (B, k), or all where there are fewer."""
+    if k >= values.shape[1]:
+        return np.broadcast_to(np.arange(values.shape[1]), values.shape)
+    places: np.ndarray = np.argpartition(-values, k - 1, axis=1)[:, :k]
+    return places
