@@ -1,0 +1,206 @@
+"""The whole street on a made-up hospital of the paper's size: notes, graph, data set, model, evaluation, rationales.
+
+Every stage is the public command, in a process of its own, measured from outside. A stage that is done is not done
+again: the same command goes on where it was stopped. The hospital's rules are known, so both the answers and the
+rationales can be checked.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import ROOT, parser, report
+from benchmarks.hospital import PAPER, RULES, Hospital, Plan, write_hospital
+from benchmarks.measured import disk_mb, run_measured
+
+COGSTAGE = [sys.executable, "-c", "from cogstage.cli.main import run; run()"]
+RELATION = "may_treat"
+MEMORY_LIMIT_MB = 16 * 1024
+ASKED = 500  # test pairs whose rationales are checked against the rules
+# Shortened training: at this size a pass of stage 1 over the nodes takes minutes, and stage 3 settles early.
+TRAINING = {"pretrain_recall": "1", "pretrain_recognition": "6", "epochs": "2"}
+QUICK = Plan(terms=1_500, groups=12, patients=600, notes=5, table=0.05)
+QUICK_TRAINING = {
+    **TRAINING,
+    **{"dimension": "32", "tower": "32", "associations": "8", "least_steps": "0", "folds": "2"},
+}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A command, and what it leaves behind."""
+
+    name: str
+    out: str
+    command: Callable[[Path], list[str]]
+
+
+def stages(plan: Plan, training: Mapping[str, str]) -> list[Stage]:
+    """The stages in order; each command is made when its turn comes, from the folder of the run."""
+    settings = [word for option, value in training.items() for word in ("--set", f"{option}={value}")]
+
+    def cogstage(line: str) -> Callable[[Path], list[str]]:
+        return lambda folder: [*COGSTAGE, *[word.replace("@", f"{folder}/") for word in line.split()]]
+
+    def generate(folder: Path) -> list[str]:
+        return [
+            sys.executable,
+            "-m",
+            "benchmarks.hospital_end_to_end",
+            "generate",
+            str(folder),
+            json.dumps(asdict(plan)),
+        ]
+
+    def train(folder: Path) -> list[str]:
+        begun = (folder / "model" / "checkpoint").exists()
+        line = f"train --graph @graph --dataset @dataset --relation {RELATION} --out @model"
+        return [*cogstage(line)(folder), *settings, *(["--resume"] if begun else [])]
+
+    build = "graph build @hospital/notes --lexicon @hospital/lexicon.tsv --unit patient-window --window 1d --memory 4GB"
+    floor = (
+        f"--methods always-positive,degree,ppmi --relations {RELATION} --seeds 1 --jobs 1 --ranking-heads 0 --no-plots"
+    )
+    return [
+        Stage("generate the notes", "hospital", generate),
+        Stage("graph build", "graph", cogstage(f"{build} --resume --out @graph")),
+        Stage("facts table", "facts", cogstage("facts table @hospital/facts.tsv --out @facts")),
+        Stage("dataset build", "dataset", cogstage("dataset build --graph @graph --facts @facts --out @dataset")),
+        Stage("train", "model", train),
+        Stage(
+            "evaluate",
+            "evaluation",
+            cogstage(f"evaluate @model --dataset @dataset --relation {RELATION} --ranking-heads 0 --out @evaluation"),
+        ),
+        Stage(
+            "compare with the floor",
+            "floor",
+            cogstage(f"compare --graph @graph --dataset @dataset {floor} --out @floor"),
+        ),
+        Stage(
+            "explain",
+            "explained.jsonl",
+            cogstage(f"explain @model --pairs @asked.tsv --relation {RELATION} -k 5 --out @explained.jsonl"),
+        ),
+    ]
+
+
+def run_stages(folder: Path, plan: Plan, training: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Run what is not done yet; gives a row a stage. A folder of another plan is refused."""
+    done = folder / "stages"
+    done.mkdir(parents=True, exist_ok=True)
+    wanted = {"plan": asdict(plan), "training": dict(training)}
+    known = folder / "plan.json"
+    if known.exists() and json.loads(known.read_text(encoding="utf-8")) != wanted:
+        raise SystemExit(f"{folder} holds a run of another plan; give another --folder, or delete it")
+    known.write_text(json.dumps(wanted, indent=2) + "\n", encoding="utf-8")
+    rows = []
+    for number, stage in enumerate(stages(plan, training)):
+        record = done / f"{number}.json"
+        if not record.exists():
+            if stage.name == "explain":
+                write_asked(folder)
+            print(f"{stage.name} ...", flush=True)
+            used = run_measured(stage.command(folder), done / f"{number}.log", cwd=ROOT)
+            row = {"stage": stage.name, **used, "disk_mb": disk_mb(folder / stage.out)}
+            record.write_text(json.dumps(row) + "\n", encoding="utf-8")
+        rows.append(json.loads(record.read_text(encoding="utf-8")))
+    return rows
+
+
+def write_asked(folder: Path) -> None:
+    """A table of test pairs, half of them facts, drawn by seed."""
+    from cogstage.graph.cooccurrence import Graph
+    from cogstage.knowledge.dataset import Dataset
+
+    term = Graph.load(folder / "graph").vocabulary.term
+    test = Dataset.load(folder / "dataset").pairs(RELATION, "test")
+    rng = np.random.default_rng(0)
+    rows = ["head\ttail"]
+    for label in (1, 0):
+        held = np.flatnonzero(test.label == label)
+        for row in rng.permutation(held)[: ASKED // 2].tolist():
+            rows.append(f"{term[test.head[row]]}\t{term[test.tail[row]]}")
+    (folder / "asked.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
+def against_the_truth(folder: Path, plan: Plan) -> dict[str, Any]:
+    """What the stages found beside what was planted: test figures, the rules' own figures, and true rationales."""
+    from cogstage.graph.cooccurrence import Graph
+    from cogstage.knowledge.dataset import Dataset
+    from cogstage.model.measures import dev_measures
+
+    hospital, graph, dataset = Hospital(plan), Graph.load(folder / "graph"), Dataset.load(folder / "dataset")
+    number = np.array([int(concept[1:]) for concept in graph.vocabulary.term])  # of each node's term
+    test = dataset.pairs(RELATION, "test")
+    rule = hospital.follows(RELATION, number[test.head], number[test.tail])
+    best = dev_measures(np.where(rule, 5.0, -5.0), test.label)
+    answered = [json.loads(line) for line in (folder / "explained.jsonl").read_text(encoding="utf-8").splitlines()]
+    checked = [_check(hospital, record) for record in answered if record["probability"] >= 0.5]
+    facts = {name: sum(len(dataset.pairs(name, split)) // 2 for split in ("train", "dev", "test")) for name in RULES}
+    return {
+        "terms": graph.n_nodes,
+        "edges": graph.n_edges,
+        "facts in the data set": facts,
+        "test pairs": len(test),
+        "the rules themselves": {"f1": best["f1"], "auroc": best["auroc"]},
+        "pairs explained": len(answered),
+        "of these predicted positive": len(checked),
+        "their rationales": sum(len(flags) for flags in checked),
+        "rationales that are true by the rules": float(np.mean([flag for flags in checked for flag in flags] or [0.0])),
+        "with at least one true rationale": float(np.mean([any(flags) for flags in checked] or [0.0])),
+    }
+
+
+def _check(hospital: Hospital, record: Mapping[str, Any]) -> list[bool]:
+    """For each rationale of a prediction, whether the hospital's rules hold it."""
+    flags = []
+    for rationale in record["rationales"]:
+        ends = [np.array([int(rationale[end]["key"][1:])]) for end in ("head", "tail")]
+        relation = rationale["relation"]
+        if relation.endswith("_inverse"):
+            relation, ends = relation.removesuffix("_inverse"), ends[::-1]
+        flags.append(bool(hospital.follows(relation, *ends)[0]))
+    return flags
+
+
+def main(argv: list[str]) -> None:
+    """Run the stages, or go on with them; print the table and what was found."""
+    options = parser(__doc__)
+    options.add_argument("--folder", help="where the run lives (default: a folder below --out)")
+    chosen = options.parse_args(argv)
+    plan, training = (QUICK, QUICK_TRAINING) if chosen.quick else (PAPER, TRAINING)
+    name = "hospital_quick" if chosen.quick else "hospital"
+    folder = Path(chosen.folder or Path(chosen.out) / name).resolve()
+    rows = run_stages(folder, plan, training)
+    truth = against_the_truth(folder, plan)
+    measured = json.loads((folder / "evaluation" / "metrics.json").read_text(encoding="utf-8"))
+    notes = {**truth, "training": dict(training), "limit of memory, MB": MEMORY_LIMIT_MB, "metrics": measured}
+    report("hospital_end_to_end", rows, chosen.out, notes)
+    highest = max(row["peak_mb"] for row in rows)
+    if highest > MEMORY_LIMIT_MB:
+        raise SystemExit(f"a stage took {highest:,.0f} MB, more than the limit of {MEMORY_LIMIT_MB:,}")
+
+
+def _generate(folder: str, plan: str) -> None:
+    """The first stage; the folder appears whole or not at all."""
+    import shutil
+
+    unfinished = Path(folder) / "hospital.unfinished"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    print(write_hospital(replace(Plan(), **json.loads(plan)), unfinished))
+    unfinished.rename(Path(folder) / "hospital")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["generate"]:
+        _generate(*sys.argv[2:4])
+    else:
+        main(sys.argv[1:])
