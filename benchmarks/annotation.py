@@ -1,10 +1,10 @@
 """Annotation against spaCy's PhraseMatcher: the same texts, the same terms, the same tokens, and the same matches.
 
-Both sides go from text to leftmost-longest matches on one core. They take turns in one process, slice by slice,
-each slice new to both, so that other work on the machine falls on both alike; every slice counts. spaCy's own tokenizer
-is set to cut tokens as cogstage does (runs of word characters, single symbols), case folded through LOWER; texts are
-given with single spaces, since spaCy makes tokens of line ends. Peak memory is measured with each side in a process of
-its own. Context rules and short notes are measured beside it. Seconds are those of the processor.
+Both sides go from text to leftmost-longest matches on one core, each in a process of its own. Besides, they take turns
+in one process, slice by slice, each slice new to both, so that other work on the machine falls on both alike. spaCy's
+own tokenizer is set to cut tokens as cogstage does (runs of word characters, single symbols), case folded through
+LOWER; texts are given with single spaces, since spaCy makes tokens of line ends. Context rules and short notes are
+measured beside it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import parser, report, run_side
+from benchmarks.harness import (
+    add_ratios,
+    installed,
+    measured,
+    need,
+    need_literature,
+    parser,
+    report,
+    run_side,
+    side_row,
+)
 
 Match = tuple[int, int, int]  # text, start and end in characters
 SLICES = 8
@@ -36,10 +46,10 @@ def texts_of(literature: str, every: int) -> list[str]:
     return texts
 
 
-def terms_of(literature: str) -> list[str]:
-    """The terms of the lexicon that are ASCII."""
+def terms_of(literature: str, every: int) -> list[str]:
+    """Every so-manieth term of the lexicon that is ASCII."""
     lines = (Path(literature) / "lexicon.tsv").read_text(encoding="utf-8").splitlines()[1:]
-    return [term for term in (line.split("\t", 1)[0] for line in lines) if term.isascii()]
+    return [term for term in (line.split("\t", 1)[0] for line in lines) if term.isascii()][::every]
 
 
 def fingerprint(matches: list[Match]) -> str:
@@ -50,11 +60,11 @@ def fingerprint(matches: list[Match]) -> str:
 class Cogstage:
     """Text to matches with cogstage."""
 
-    def __init__(self, literature: str) -> None:
+    def __init__(self, terms: list[str]) -> None:
         from cogstage.corpus.annotate import Annotator
         from cogstage.corpus.lexicon import Entry, Lexicon
 
-        self.annotator = Annotator(Lexicon.build(Entry(term) for term in terms_of(literature)), context=False)
+        self.annotator = Annotator(Lexicon.build(map(Entry, terms)), context=False)
         self.annotator.term_rows(["warm up"], sentences=False)
 
     def run(self, texts: list[str]) -> dict[str, float]:
@@ -70,23 +80,28 @@ class Cogstage:
         return found
 
 
+def spacy_tokenizer() -> Any:
+    """spaCy's tokenizer, set to cut as cogstage does."""
+    import spacy
+    from spacy.tokenizer import Tokenizer
+
+    return Tokenizer(
+        spacy.blank("en").vocab,
+        prefix_search=re.compile(r"^[^\w\s]").search,
+        suffix_search=re.compile(r"[^\w\s]$").search,
+        infix_finditer=re.compile(r"[^\w\s]").finditer,
+    )
+
+
 class Spacy:
     """Text to matches with spaCy: its tokenizer, its PhraseMatcher, then the leftmost and longest of the matches."""
 
-    def __init__(self, literature: str) -> None:
-        import spacy
+    def __init__(self, terms: list[str]) -> None:
         from spacy.matcher import PhraseMatcher
-        from spacy.tokenizer import Tokenizer
 
-        vocab = spacy.blank("en").vocab
-        self.tokenizer = Tokenizer(
-            vocab,
-            prefix_search=re.compile(r"^[^\w\s]").search,
-            suffix_search=re.compile(r"[^\w\s]$").search,
-            infix_finditer=re.compile(r"[^\w\s]").finditer,
-        )
-        self.matcher = PhraseMatcher(vocab, attr="LOWER")
-        self.matcher.add("term", [self.tokenizer(term) for term in terms_of(literature)])
+        self.tokenizer = spacy_tokenizer()
+        self.matcher = PhraseMatcher(self.tokenizer.vocab, attr="LOWER")
+        self.matcher.add("term", [self.tokenizer(term) for term in terms])
         self.matcher(self.tokenizer("warm up"))
 
     def run(self, texts: list[str]) -> dict[str, float]:
@@ -113,9 +128,10 @@ class Spacy:
 SIDES = {"cogstage": Cogstage, "spaCy": Spacy}
 
 
-def in_turns(literature: str, every: int) -> dict[str, Any]:
-    """Both sides on the same slices, each going first every other time."""
-    sides = {name: side(literature) for name, side in SIDES.items()}
+def in_turns(literature: str, every: int, terms_every: int) -> dict[str, Any]:
+    """Both sides on the same slices, each going first every other time; processor seconds."""
+    terms = terms_of(literature, terms_every)
+    sides = {name: side(terms) for name, side in SIDES.items()}
     texts = texts_of(literature, every)
     totals: dict[str, dict[str, float]] = {name: {} for name in sides}
     ratios, found, same = [], 0, True
@@ -136,13 +152,14 @@ def in_turns(literature: str, every: int) -> dict[str, Any]:
     return {"totals": totals, "ratios": sorted(ratios), "found": found, "same": same, "mb": sum(map(len, texts)) / 1e6}
 
 
-def alone(side: str, literature: str, every: int) -> int:
-    """One side by itself, for its memory."""
-    found = SIDES[side](literature)
+def alone(side: str, literature: str, every: int, terms_every: int) -> dict[str, Any]:
+    """One side by itself."""
+    found = SIDES[side](terms_of(literature, terms_every))
     texts = texts_of(literature, every)
-    for number in range(SLICES):
-        found.run(texts[number::SLICES])
-    return len(texts)
+    with measured() as took:
+        for number in range(SLICES):
+            found.run(texts[number::SLICES])
+    return {**took, "mb": sum(map(len, texts)) / 1e6}
 
 
 def leftmost_longest(matches: Sequence[tuple[int, int, int]]) -> list[tuple[int, int]]:
@@ -156,62 +173,51 @@ def leftmost_longest(matches: Sequence[tuple[int, int, int]]) -> list[tuple[int,
     return chosen
 
 
-def context_side(literature: str, every: int, context: bool) -> dict[str, Any]:
-    """Short notes a second on one core: the sentences of the texts taken three at a time."""
+def short_notes(literature: str, every: int, terms_every: int, context: bool) -> dict[str, Any]:
+    """Short notes on one core: the sentences of the texts taken three at a time."""
     from cogstage.corpus.annotate import Annotator
     from cogstage.corpus.lexicon import Entry, Lexicon
 
-    annotator = Annotator(Lexicon.build(Entry(term) for term in terms_of(literature)), context=context)
+    annotator = Annotator(Lexicon.build(map(Entry, terms_of(literature, terms_every))), context=context)
     notes = []
     for text in texts_of(literature, every):
         sentences = annotator.sentences(text)
         notes += [" ".join(sentences[place : place + 3]) for place in range(0, len(sentences), 3)]
-    begun = time.process_time()
-    rows = annotator.term_rows(notes)
-    seconds = time.process_time() - begun
-    return {"seconds": seconds, "notes": len(notes), "mb": sum(map(len, notes)) / 1e6, "rows": len(rows[0])}
+    with measured() as took:
+        rows = annotator.term_rows(notes)
+    return {**took, "notes": len(notes), "mb": sum(map(len, notes)) / 1e6, "rows": len(rows[0])}
 
 
-def main(argv: list[str]) -> None:
+def main(argv: list[str] | None = None) -> None:
     """Run all sides and print the table."""
     options = parser(__doc__).parse_args(argv)
-    size = {"literature": options.literature, "every": 50 if options.quick else 5}
+    need_literature(options.literature)
+    need(installed("spacy"), "needs spaCy: pip install 'cogstage[bench]'")
+    every, terms_every = (50, 8) if options.quick else (5, 1)
+    size = {"literature": options.literature, "every": every, "terms_every": terms_every}
     turns = run_side("benchmarks.annotation:in_turns", size)["result"]
-    mb, reference = turns["mb"], turns["totals"]["cogstage"]["seconds"]
     rows: list[dict[str, Any]] = []
-    for name, steps in turns["totals"].items():
-        memory = run_side("benchmarks.annotation:alone", {**size, "side": name})["peak_mb"]
-        for step, seconds in steps.items():
-            whole = step == "seconds"
-            rows.append(
-                {
-                    "side": f"{name}, text to matches" if whole else f"  of that {step}",
-                    "seconds": seconds,
-                    "MB/s": mb / seconds if whole else None,
-                    "times cogstage": seconds / reference,
-                    "peak_mb": memory if whole else None,
-                    "found": turns["found"] if whole else None,
-                }
-            )
+    for name in SIDES:
+        side = run_side("benchmarks.annotation:alone", {**size, "side": name})
+        rate = side["result"]["mb"] / side["cpu_seconds"]
+        more = {"MB a CPU second": rate, "found": turns["found"], "CPU s in turns": turns["totals"][name]["seconds"]}
+        rows.append(side_row(f"{name}, text to matches", side, **more))
+    add_ratios(rows, rows[1])
     for name, context in (("no context", False), ("with context", True)):
-        side = run_side("benchmarks.annotation:context_side", {**size, "context": context})
+        side = run_side("benchmarks.annotation:short_notes", {**size, "context": context})
         result = side["result"]
-        rows.append(
-            {
-                "side": f"cogstage, short notes, {name}",
-                "seconds": side["seconds"],
-                "MB/s": result["mb"] / side["seconds"],
-                "peak_mb": side["peak_mb"],
-                "found": result["rows"],
-                "notes/s": result["notes"] / side["seconds"],
-            }
-        )
-    ratios = turns["ratios"]
-    whole = turns["totals"]["spaCy"]["seconds"] / reference
+        more = {"MB a CPU second": result["mb"] / side["cpu_seconds"], "found": result["rows"]}
+        more["notes a CPU second"] = result["notes"] / side["cpu_seconds"]
+        rows.append(side_row(f"cogstage, short notes, {name}", side, **more))
+    theirs, ratios = turns["totals"]["spaCy"], turns["ratios"]
+    steps = ", ".join(f"{step} {theirs[step]:.2f}" for step in ("tokenizing", "matching", "choosing"))
+    whole = theirs["seconds"] / turns["totals"]["cogstage"]["seconds"]
     notes = {
-        "texts": f"{mb:.1f} MB, every {size['every']}th document, {SLICES} slices",
+        "texts": f"{turns['mb']:.1f} MB, every {every}th document, {SLICES} slices",
+        "terms": len(terms_of(options.literature, terms_every)),
         "same matches": turns["same"],
-        "spaCy takes": f"{whole:.1f} times as long (slices {ratios[0]:.1f} to {ratios[-1]:.1f})",
+        "in turns spaCy takes": f"{whole:.1f} times as long (slices {ratios[0]:.1f} to {ratios[-1]:.1f})",
+        "of spaCy's seconds": steps,
     }
     report("annotation", rows, options.out, notes)
 

@@ -2,17 +2,17 @@
 
 DeepWalk's walks are measured against a literal walk in numpy; LINE's drawn edges against a literal transcription, and
 against gensim's skip-gram fed with the edges as two-word sentences (the same updates: one context, as many negatives).
+Sides do as much work as their speed allows; ratios are of work a second.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import parser, report, run_side
+from benchmarks.harness import add_ratios, installed, measured, parser, report, run_side, side_row
 from benchmarks.planted import Plan, planted
 
 DIMENSION, NEGATIVES, LENGTH = 128, 5, 40
@@ -28,10 +28,9 @@ def our_walks(quick: bool) -> dict[str, Any]:
 
     graph, _ = planted(_plan(quick))
     DeepWalkEncoder(walks=1, length=2).walk(graph, 0)  # compiled (or read from the cache) before the clock starts
-    begun = time.perf_counter()
-    walks = DeepWalkEncoder(walks=2 if quick else 10, length=LENGTH).walk(graph, 0)
-    seconds = time.perf_counter() - begun
-    return {"seconds": seconds, "work": len(walks), "a_second": len(walks) / seconds}
+    with measured() as took:
+        walks = DeepWalkEncoder(walks=10, length=LENGTH).walk(graph, 0)
+    return {**took, "work": len(walks)}
 
 
 def literal_walks(quick: bool) -> dict[str, Any]:
@@ -42,17 +41,16 @@ def literal_walks(quick: bool) -> dict[str, Any]:
     matrix = edge_matrix(graph, "ppmi")
     rng = np.random.default_rng(0)
     walks = 500 if quick else 2_000
-    begun = time.perf_counter()
-    for start in rng.integers(graph.n_nodes, size=walks).tolist():
-        node = start
-        for _ in range(LENGTH - 1):
-            row = slice(matrix.indptr[node], matrix.indptr[node + 1])
-            if row.start == row.stop:
-                break
-            cumulated = np.cumsum(matrix.data[row])
-            node = int(matrix.indices[row][np.searchsorted(cumulated, rng.random() * cumulated[-1])])
-    seconds = time.perf_counter() - begun
-    return {"seconds": seconds, "work": walks, "a_second": walks / seconds}
+    with measured() as took:
+        for start in rng.integers(graph.n_nodes, size=walks).tolist():
+            node = start
+            for _ in range(LENGTH - 1):
+                row = slice(matrix.indptr[node], matrix.indptr[node + 1])
+                if row.start == row.stop:
+                    break
+                cumulated = np.cumsum(matrix.data[row])
+                node = int(matrix.indices[row][np.searchsorted(cumulated, rng.random() * cumulated[-1])])
+    return {**took, "work": walks}
 
 
 def our_line(quick: bool, workers: int) -> dict[str, Any]:
@@ -64,10 +62,9 @@ def our_line(quick: bool, workers: int) -> dict[str, Any]:
     training = EdgeTraining.of(edge_matrix(graph, "ppmi"), DIMENSION, NEGATIVES, 0)
     training.run(1_000, 0.1, 0.1)
     steps = 200_000 if quick else 4_000_000
-    begun = time.perf_counter()
-    training.run(steps, 0.1, 0.05, workers)
-    seconds = time.perf_counter() - begun
-    return {"seconds": seconds, "work": steps, "a_second": steps / seconds}
+    with measured() as took:
+        training.run(steps, 0.1, 0.05, workers)
+    return {**took, "work": steps}
 
 
 def gensim_line(quick: bool, workers: int) -> dict[str, Any]:
@@ -85,10 +82,9 @@ def gensim_line(quick: bool, workers: int) -> dict[str, Any]:
         vector_size=DIMENSION, window=1, negative=NEGATIVES, sg=1, min_count=1, sample=0, workers=workers, seed=0
     )
     model.build_vocab(sentences)
-    begun = time.perf_counter()
-    model.train(sentences, total_examples=len(sentences), epochs=1)
-    seconds = time.perf_counter() - begun
-    return {"seconds": seconds, "work": 2 * count, "a_second": 2 * count / seconds}
+    with measured() as took:
+        model.train(sentences, total_examples=len(sentences), epochs=1)
+    return {**took, "work": 2 * count}
 
 
 def literal_line(quick: bool) -> dict[str, Any]:
@@ -103,51 +99,47 @@ def literal_line(quick: bool) -> dict[str, Any]:
     noise = rng.integers(graph.n_nodes, size=(steps, NEGATIVES))
     u = ((rng.random((graph.n_nodes, DIMENSION)) - 0.5) / DIMENSION).astype(np.float32)
     c = np.zeros_like(u)
-    begun = time.perf_counter()
-    for number, edge in enumerate(drawn):
-        i = edges.row[edge]
-        change = np.zeros(DIMENSION, np.float32)
-        for j, label in [(edges.col[edge], 1.0), *((other, 0.0) for other in noise[number])]:
-            step = 0.1 * (label - 1 / (1 + math.exp(-float(u[i] @ c[j]))))
-            change += step * c[j]
-            c[j] += step * u[i]
-        u[i] += change
-    seconds = time.perf_counter() - begun
-    return {"seconds": seconds, "work": steps, "a_second": steps / seconds}
+    with measured() as took:
+        for number, edge in enumerate(drawn):
+            i = edges.row[edge]
+            change = np.zeros(DIMENSION, np.float32)
+            for j, label in [(edges.col[edge], 1.0), *((other, 0.0) for other in noise[number])]:
+                step = 0.1 * (label - 1 / (1 + math.exp(-float(u[i] @ c[j]))))
+                change += step * c[j]
+                c[j] += step * u[i]
+            u[i] += change
+    return {**took, "work": steps}
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run all sides and report rates and ratios."""
+    """Run all sides and report rates and ratios; the last side of each kind is its reference."""
     options = parser(__doc__).parse_args(argv)
+    walks, line = "walks of 40 terms", "LINE edges, d 128, 5 negatives"
     sides = [
-        ("walks of 40 terms", "numba, alias tables", "our_walks", {}),
-        ("walks of 40 terms", "literal, numpy", "literal_walks", {}),
-        ("LINE edges, d 128, 5 negatives", "numba, 1 thread", "our_line", {"workers": 1}),
-        ("LINE edges, d 128, 5 negatives", "numba, 2 threads without locks", "our_line", {"workers": 2}),
-        ("LINE edges, d 128, 5 negatives", "gensim skip-gram, 1 worker", "gensim_line", {"workers": 1}),
-        ("LINE edges, d 128, 5 negatives", "gensim skip-gram, 2 workers", "gensim_line", {"workers": 2}),
-        ("LINE edges, d 128, 5 negatives", "literal, numpy", "literal_line", {}),
+        (walks, "numba, alias tables", "our_walks", {}),
+        (walks, "literal, numpy", "literal_walks", {}),
+        (line, "numba, 1 thread", "our_line", {"workers": 1}),
+        (line, "numba, 2 threads without locks", "our_line", {"workers": 2}),
+        (line, "literal, numpy", "literal_line", {}),
+        (line, "gensim skip-gram, 2 workers", "gensim_line", {"workers": 2}),
+        (line, "gensim skip-gram, 1 worker", "gensim_line", {"workers": 1}),
     ]
+    plan = _plan(options.quick)
+    notes: dict[str, Any] = {"terms": plan.terms, "edges": plan.edges}
+    if not installed("gensim"):
+        sides = [side for side in sides if side[2] != "gensim_line"]
+        notes["gensim"] = "not installed, so LINE is compared with the literal side: pip install 'cogstage[baselines]'"
     rows: list[dict[str, Any]] = []
-    for what, side, function, kwargs in sides:
-        found = run_side(
+    for what, label, function, kwargs in sides:
+        side = run_side(
             f"benchmarks.baselines:{function}", {"quick": options.quick, **kwargs}, {"OMP_NUM_THREADS": "1"}
         )
-        rows.append(
-            {
-                "what": what,
-                "side": side,
-                "a second": found["result"]["a_second"],
-                "seconds": found["seconds"],
-                "peak MB": found["peak_mb"],
-            }
-        )
-    first: dict[str, float] = {}
-    for row in rows:
-        first.setdefault(row["what"], row["a second"])
-        row["× slower than the first"] = first[row["what"]] / row["a second"]
-    plan = _plan(options.quick)
-    report("baselines", rows, options.out, {"terms": plan.terms, "edges": plan.edges})
+        work = side["result"]["work"]
+        rows.append({"what": what, **side_row(label, side, work=work), "a second": work / side["seconds"]})
+    for what in (walks, line):
+        alike = [row for row in rows if row["what"] == what]
+        add_ratios(alike, alike[-1], work="work")
+    report("baselines", rows, options.out, notes)
 
 
 if __name__ == "__main__":

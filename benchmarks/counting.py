@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import parser, report, run_side
+from benchmarks.harness import add_ratios, measured, parser, report, run_side, side_row
 
 FULL = {"n_rows": 2_000_000, "n_terms": 50_000, "n_units": 100_000}
-QUICK = {"n_rows": 200_000, "n_terms": 20_000, "n_units": 10_000}
+QUICK = {"n_rows": 300_000, "n_terms": 25_000, "n_units": 15_000}
 
 
 def rows(n_rows: int, n_terms: int, n_units: int, seed: int = 7) -> tuple[np.ndarray, np.ndarray]:
@@ -36,10 +36,9 @@ def ours(check: bool = False, **size: int) -> dict[str, Any]:
     count_pairs(np.array([0, 0], np.int32), np.array([0, 1], np.int32), 2)  # compiles, or reads the compiled code
     compiling = time.perf_counter() - begun
     unit, term = rows(**size)
-    begun = time.perf_counter()
-    upper = count_pairs(unit, term, size["n_terms"])
-    seconds = time.perf_counter() - begun
-    return {"seconds": seconds, "compiling": compiling, "entries": int(upper.nnz), **(totals(upper) if check else {})}
+    with measured() as took:
+        upper = count_pairs(unit, term, size["n_terms"])
+    return {**took, "compiling": compiling, "entries": int(upper.nnz), **(totals(upper) if check else {})}
 
 
 def scipy_product(check: bool = False, **size: int) -> dict[str, Any]:
@@ -47,11 +46,10 @@ def scipy_product(check: bool = False, **size: int) -> dict[str, Any]:
     import scipy.sparse as sp
 
     unit, term = rows(**size)
-    begun = time.perf_counter()
-    x = sp.csr_matrix((np.ones(len(unit), np.int32), (unit, term)), shape=(size["n_units"], size["n_terms"]))
-    product = x.T @ x
-    seconds = time.perf_counter() - begun
-    return {"seconds": seconds, "entries": int(product.nnz), **(totals(product) if check else {})}
+    with measured() as took:
+        x = sp.csr_matrix((np.ones(len(unit), np.int32), (unit, term)), shape=(size["n_units"], size["n_terms"]))
+        product = x.T @ x
+    return {**took, "entries": int(product.nnz), **(totals(product) if check else {})}
 
 
 def totals(product: Any) -> dict[str, int]:
@@ -81,12 +79,10 @@ def main(argv: list[str] | None = None) -> None:
     equal = all(checked["ours"][key] == checked["scipy_product"][key] for key in ("pairs", "total", "mixed"))
     table: list[dict[str, Any]] = []
     for name, label in (("scipy_product", "scipy X.T @ X"), ("ours", "cogstage")):
-        seconds = min(run["seconds"] for run in sides[name])
-        peak = min(run["peak_mb"] for run in sides[name])
-        table.append({"side": label, "seconds": seconds, "peak MB": peak, "pairs": checked[name]["pairs"]})
-    them, us = table
-    ratio = {"seconds": them["seconds"] / us["seconds"], "peak MB": them["peak MB"] / us["peak MB"]}
-    table.append({"side": "ratio", **ratio})
+        best = {key: min(run[key] for run in sides[name]) for key in ("seconds", "cpu_seconds", "peak_mb")}
+        above = min(run["result"]["work_mb"] for run in sides[name])
+        table.append(side_row(label, best, **{"MB above the rows": above, "pairs": checked[name]["pairs"]}))
+    add_ratios(table, table[0])
     notes = {
         **size,
         "peak MB of making the rows alone": base["peak_mb"],

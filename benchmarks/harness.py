@@ -1,13 +1,16 @@
 """What the benchmarks share: each side runs in a process of its own and is reported beside its reference.
 
 A side is a plain function, named by path (``benchmarks.counting:ours``), called with keyword arguments that JSON can
-carry. What it returns comes back as ``result``; time and peak memory are measured around the call, in its process.
+carry. What it returns comes back as ``result``; wall time, processor time and peak memory are measured around the call,
+in its process. A busy machine says little by its clock, so ratios are given of processor time too.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import importlib
+import importlib.util
 import json
 import os
 import platform
@@ -16,23 +19,33 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 LITERATURE = ROOT.parent / "shared" / "bench" / "literature"
-LIBRARIES = ("cogstage", "numpy", "scipy", "numba", "pyarrow", "torch", "daachorse", "spacy", "pyspark", "scikit-learn")
+LIBRARIES = (
+    *("cogstage", "numpy", "scipy", "numba", "pyarrow", "torch", "daachorse", "scikit-learn"),
+    *("spacy", "gensim", "pykeen", "pyspark"),
+)
+OWN_TIMES = ("seconds", "cpu_seconds")
+
+
+class SkippedError(Exception):
+    """This benchmark cannot run here; the message says what it needs."""
 
 
 def run_side(
     function_path: str, kwargs: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Run ``module:function(**kwargs)`` in a fresh process; gives seconds, peak_mb (its children too) and result.
+    """Run ``module:function(**kwargs)`` in a fresh process; gives its times, its peak memory and what it returned.
 
-    The function may itself return a dictionary with ``seconds`` in it (where its set-up must not count); that is then
-    the time reported, and ``process_seconds`` keeps the whole.
+    ``seconds`` is wall time, ``cpu_seconds`` and ``peak_mb`` are those of the process and its children. The function
+    may itself return a dictionary with ``seconds`` and ``cpu_seconds`` in it (where its set-up must not count, see
+    :func:`measured`); those are then the times reported, and ``process_seconds`` keeps the whole.
     """
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
@@ -46,9 +59,67 @@ def run_side(
         ]
         subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, **(environment or {})})
         side: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
-    if isinstance(side["result"], dict) and "seconds" in side["result"]:
-        side["process_seconds"], side["seconds"] = side["seconds"], side["result"]["seconds"]
+    side["process_seconds"] = side["seconds"]
+    if isinstance(side["result"], dict):
+        side |= {key: side["result"][key] for key in OWN_TIMES if key in side["result"]}
     return side
+
+
+@contextmanager
+def measured() -> Iterator[dict[str, float]]:
+    """Seconds, processor seconds and megabytes of a block, there when it ends; for a side whose set-up must not count.
+
+    ``work_mb`` is the peak of memory above what the process held when the block began (0 where that cannot be told).
+    """
+    took: dict[str, float] = {}
+    held = _forget_peak()
+    begun, worked = time.perf_counter(), cpu_seconds()
+    yield took
+    took["seconds"], took["cpu_seconds"] = time.perf_counter() - begun, cpu_seconds() - worked
+    took["work_mb"] = max(0.0, _status_mb("VmHWM") - held) if held else 0.0
+
+
+def cpu_seconds() -> float:
+    """Processor time of this process, its threads and its finished children so far."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def side_row(label: str, side: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """What every row of a comparison has: who, wall time, processor time, peak memory; then ``more``."""
+    times = {"seconds": side["seconds"], "CPU seconds": side["cpu_seconds"], "peak MB": side["peak_mb"]}
+    return {"side": label, **times, **more}
+
+
+def add_ratios(rows: Iterable[dict[str, Any]], reference: Mapping[str, Any], work: str | None = None) -> None:
+    """How often the reference's time and memory contain a row's: above 1 the row is better than the reference.
+
+    ``work`` names the column of work done, where the sides did different amounts of it.
+    """
+    for row in rows:
+        share = row[work] / reference[work] if work else 1.0
+        for column, name in (("seconds", "× faster"), ("CPU seconds", "× less CPU"), ("peak MB", "× less memory")):
+            scale = 1.0 if column == "peak MB" else share
+            row[name] = scale * reference[column] / row[column] if row[column] else None
+
+
+def need(what: bool, reason: str) -> None:
+    """Leave this benchmark out, with the reason, unless ``what`` holds."""
+    if not what:
+        raise SkippedError(reason)
+
+
+def need_literature(folder: str | Path) -> Path:
+    """The folder of the literature set, which is not part of this repository."""
+    files = ("documents.jsonl.gz", "lexicon.tsv")
+    there = all((Path(folder) / name).exists() for name in files)
+    need(there, f"needs {' and '.join(files)} in {folder}; another folder is given with --literature")
+    return Path(folder)
+
+
+def installed(library: str) -> bool:
+    """Whether an optional library can be imported."""
+    return importlib.util.find_spec(library) is not None
 
 
 def machine() -> dict[str, Any]:
@@ -117,13 +188,28 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
+def _forget_peak() -> float:
+    """Give freed memory back, begin the peak anew, and say what is held in megabytes; 0 where Linux does not help."""
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        return _status_mb("VmRSS")
+    except (OSError, AttributeError):
+        return 0.0
+
+
+def _status_mb(name: str) -> float:
+    lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:")) / 1024
+
+
 def _side(function_path: str, kwargs: str, answer: str) -> None:
     module, _, function = function_path.partition(":")
     call = getattr(importlib.import_module(module), function)
     begun = time.perf_counter()
     result = call(**json.loads(kwargs))
     seconds = time.perf_counter() - begun
-    content = {"seconds": seconds, "peak_mb": peak_mb(), "result": result}
+    content = {"seconds": seconds, "cpu_seconds": cpu_seconds(), "peak_mb": peak_mb(), "result": result}
     Path(answer).write_text(json.dumps(content), encoding="utf-8")
 
 

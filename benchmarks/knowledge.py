@@ -5,14 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import parser, report, run_side
+from benchmarks.harness import add_ratios, measured, parser, report, run_side, side_row
 
 FULL_ROWS, QUICK_ROWS = 20_000_000, 200_000
 CONCEPTS = 300_000
@@ -59,26 +58,22 @@ def mrrel_alone(folder: str) -> dict[str, Any]:
     from cogstage.progress import SILENT
     from cogstage.tables import BadRows
 
-    begun, worked = time.perf_counter(), time.process_time()
-    counts: Counter[str] = Counter()
-    rules = set(read_relation_map(UMLS_RELATIONS))
-    kept = list(read_statements(Path(folder) / "MRREL.RRF", rules, set(), False, counts, BadRows(), SILENT))
-    return {**_times(begun, worked), "rows": counts["rows"], "kept": len(kept)}
-
-
-def _times(begun: float, worked: float) -> dict[str, float]:
-    return {"seconds": time.perf_counter() - begun, "cpu": time.process_time() - worked}
+    with measured() as took:
+        counts: Counter[str] = Counter()
+        rules = set(read_relation_map(UMLS_RELATIONS))
+        kept = list(read_statements(Path(folder) / "MRREL.RRF", rules, set(), False, counts, BadRows(), SILENT))
+    return {**took, "rows": counts["rows"], "kept": len(kept)}
 
 
 def ours(folder: str) -> dict[str, Any]:
     """Read the release with cogstage: relations, types and names."""
     from cogstage.knowledge.umls import facts_from_umls
 
-    begun, worked = time.perf_counter(), time.process_time()
-    facts = facts_from_umls(folder)
+    with measured() as took:
+        facts = facts_from_umls(folder)
     counts = facts.made_with["MRREL"]
     return {
-        **_times(begun, worked),
+        **took,
         "rows": counts["rows"],
         "kept": counts["with a mapped relation"] - counts["suppressed"],
         "facts": len(facts),
@@ -88,26 +83,25 @@ def ours(folder: str) -> dict[str, Any]:
 def plain_loop(folder: str) -> dict[str, Any]:
     """Read MRREL alone, line by line, and keep the same rows."""
     wanted = set(MAPPED)
-    begun, worked = time.perf_counter(), time.process_time()
     rows = 0
     kept = []
-    with (Path(folder) / "MRREL.RRF").open(encoding="utf-8") as handle:
+    with measured() as took, (Path(folder) / "MRREL.RRF").open(encoding="utf-8") as handle:
         for line in handle:
             rows += 1
             fields = line.split("|")
             if fields[7] in wanted and fields[14] == "N":
                 kept.append((fields[4], fields[7], fields[0], fields[10]))
-    return {**_times(begun, worked), "rows": rows, "kept": len(kept)}
+    return {**took, "rows": rows, "kept": len(kept)}
 
 
 def build_literature(graph: str, facts: str, out: str) -> dict[str, Any]:
     """One command: the data set of the literature benchmark."""
     command = [sys.executable, "-c", "from cogstage.cli.main import run; run()", "dataset", "build"]
-    begun = time.perf_counter()
-    subprocess.run(
-        [*command, "--graph", graph, "--facts", facts, "--out", out], check=True, capture_output=True, text=True
-    )
-    return {"seconds": time.perf_counter() - begun}
+    with measured() as took:
+        subprocess.run(
+            [*command, "--graph", graph, "--facts", facts, "--out", out], check=True, capture_output=True, text=True
+        )
+    return took
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -115,7 +109,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parser(__doc__)
     options.add_argument("--graph", help="graph folder for the literature data set; without it that part is left out")
     chosen = options.parse_args(argv)
-    rows = []
+    rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         write_release(folder, QUICK_ROWS if chosen.quick else FULL_ROWS)
@@ -124,23 +118,13 @@ def main(argv: list[str] | None = None) -> None:
             name: run_side(f"benchmarks.knowledge:{function}", {"folder": temporary})
             for name, function in SIDES.items()
         }
-        reference = sides["plain loop, MRREL alone"]
         if len({side["result"]["kept"] for side in sides.values()}) > 1:
             raise SystemExit(f"the sides kept different rows: {[side['result'] for side in sides.values()]}")
         for name, side in sides.items():
-            rows.append(
-                {
-                    "what": name,
-                    "rows": side["result"]["rows"],
-                    "GB": size,
-                    "seconds": side["seconds"],
-                    "CPU seconds": side["result"]["cpu"],
-                    "rows a CPU second": side["result"]["rows"] / side["result"]["cpu"],
-                    "peak MB": side["peak_mb"],
-                    "limit": f"{MEMORY_LIMIT_MB} MB",
-                    "loop's CPU time / this": reference["result"]["cpu"] / side["result"]["cpu"],
-                }
-            )
+            read = side["result"]["rows"]
+            more = {"rows": read, "GB": size, "rows a CPU second": read / side["cpu_seconds"]}
+            rows.append(side_row(name, side, **more, limit=f"{MEMORY_LIMIT_MB} MB"))
+        add_ratios(rows, rows[-1])
         rows += literature(chosen.graph, Path(chosen.literature), folder)
     report("knowledge", rows, chosen.out)
 
@@ -157,15 +141,8 @@ def literature(graph: str | None, source: Path, folder: Path) -> list[dict[str, 
     places = {"graph": str(Path(graph).resolve()), "facts": str(folder / "facts"), "out": str(folder / "data")}
     side = run_side("benchmarks.knowledge:build_literature", places)
     counts = Dataset.load(folder / "data").manifest["counts"]["total"]
-    return [
-        {
-            "what": "dataset build on the literature graph, one command",
-            "rows": sum(counts.values()),
-            "seconds": side["seconds"],
-            "peak MB": side["peak_mb"],
-            "limit": f"{BUILD_LIMIT_SECONDS} s",
-        }
-    ]
+    more = {"rows": sum(counts.values()), "limit": f"{BUILD_LIMIT_SECONDS} s"}
+    return [side_row("dataset build on the literature graph, one command", side, **more)]
 
 
 if __name__ == "__main__":

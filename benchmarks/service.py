@@ -3,7 +3,8 @@
     python -m benchmarks service [--quick] [--model FOLDER] [--out FOLDER]
 
 Requests go over loopback from a bounded loop in a process of its own; every pair is asked once, so that nothing is
-answered from memory. Without ``--model`` a may_treat model of the embedded data set is trained first.
+answered from memory. The reference is the same model asked for the same pairs in Python, one after the other: what is
+slower than that is the service's own. Without ``--model`` a may_treat model of the embedded data set is trained first.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ import tempfile
 import time
 import urllib.parse
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import parser, report, run_side
+from benchmarks.harness import measured, parser, report, run_side, side_row
 
 
 def free_port() -> int:
@@ -111,8 +113,39 @@ def ask(port: int, paths: list[str], clients: int) -> dict[str, Any]:
     begun = time.perf_counter()
     taken = asyncio.run(everybody())
     seconds = time.perf_counter() - begun
+    return {"seconds": seconds, "requests_s": len(taken) / seconds, **_quantiles(taken)}
+
+
+def _quantiles(taken: list[float]) -> dict[str, float]:
     p50, p99 = (float(np.quantile(taken, share)) * 1000 for share in (0.5, 0.99))
-    return {"seconds": seconds, "requests_s": len(taken) / seconds, "p50_ms": p50, "p99_ms": p99}
+    return {"p50_ms": p50, "p99_ms": p99}
+
+
+def in_python(model: str, paths: list[str]) -> dict[str, Any]:
+    """The same pairs without a service."""
+    from cogstage.rationale.cogstage import CogStage
+
+    loaded = CogStage.load(model)
+    pairs = [dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(path).query)) for path in paths]
+    for pair in pairs[:50]:
+        loaded.predict(**pair).to_json()
+    taken = []
+    with measured() as took:
+        for pair in pairs[50:]:
+            begun = time.perf_counter()
+            loaded.predict(**pair).to_json()
+            taken.append(time.perf_counter() - begun)
+    return {**took, "requests_s": len(taken) / took["seconds"], **_quantiles(taken)}
+
+
+def cpu_of(process: int) -> float:
+    """Processor seconds of a process and its children so far."""
+    listing = subprocess.run(["ps", "--ppid", str(process), "-o", "pid="], capture_output=True, text=True).stdout
+    total = 0
+    for pid in [process, *(int(pid) for pid in listing.split())]:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        total += int(fields[11]) + int(fields[12])
+    return total / os.sysconf("SC_CLK_TCK")
 
 
 def embedded_model(folder: str, seconds: float) -> None:
@@ -131,34 +164,41 @@ def main(argv: list[str] | None = None) -> None:
     wanted = parser(__doc__)
     wanted.add_argument("--model", help="model folder; without it one is trained on the embedded data set")
     options = wanted.parse_args(argv)
+    number, crowd = (150, (1, 4)) if options.quick else (3000, (1, 2, 4, 8))
     with tempfile.TemporaryDirectory() as scratch:
         model = options.model
         if model is None:
-            run_side("benchmarks.service:embedded_model", {"folder": scratch, "seconds": 60 if options.quick else 200})
+            run_side("benchmarks.service:embedded_model", {"folder": scratch, "seconds": 2 if options.quick else 200})
             model = f"{scratch}/model"
-        number = 400 if options.quick else 3000
         paths = addresses(model, number * 4, seed=0)
-        rows: list[dict[str, Any]] = []
-        alone = 0.0
+        alone = run_side("benchmarks.service:in_python", {"model": model, "paths": paths[: number + 50]})
+        direct = alone["result"]
+        rows = [{**side_row("in Python", alone), **{k: direct[k] for k in ("requests_s", "p50_ms", "p99_ms")}}]
         for workers in (1, 2):
-            process, port, ready = start(model, workers)
-            try:
-                ask(port, paths[-50:], 2)
-                for place, clients in enumerate((1, 2, 4, 8) if not options.quick else (1, 4)):
-                    part = paths[place * number % len(paths) :][:number]
-                    measured = ask(port, part, clients)
-                    rows.append({"workers": workers, "clients": clients, "start_s": ready, **measured})
-                used = memory_mb(process.pid)
-            finally:
-                process.send_signal(signal.SIGTERM)
-                process.wait()
-            extra = {"memory_mb": used}
-            if workers == 1:
-                alone = used
-            else:
-                extra["second_worker_share"] = (used - alone) / alone
-            rows[-1] |= extra
-        report("service", rows, options.out, {"requests": number})
+            rows += served(model, workers, paths, number, crowd)
+        for row in rows:
+            row["× requests"], row["× p50"] = row["requests_s"] / direct["requests_s"], row["p50_ms"] / direct["p50_ms"]
+        one, two = (row["peak MB"] for row in rows if row.get("clients") == crowd[-1])
+        report("service", rows, options.out, {"requests": number, "second worker's share of memory": two / one - 1})
+
+
+def served(model: str, workers: int, paths: list[str], number: int, crowd: Sequence[int]) -> list[dict[str, Any]]:
+    """A row for each number of clients; processor time and memory are those of the service."""
+    rows = []
+    process, port, ready = start(model, workers)
+    try:
+        ask(port, paths[-50:], 2)
+        for place, clients in enumerate(crowd):
+            worked = cpu_of(process.pid)
+            measured_here = ask(port, paths[place * number % len(paths) :][:number], clients)
+            side = {"cpu_seconds": cpu_of(process.pid) - worked, "peak_mb": memory_mb(process.pid), **measured_here}
+            rest = {key: measured_here[key] for key in ("requests_s", "p50_ms", "p99_ms")}
+            label = f"service, {workers} worker{'s' if workers > 1 else ''}"
+            rows.append({**side_row(label, side), "clients": clients, "start_s": ready, **rest})
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+    return rows
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,8 +17,18 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import parser, report, run_side
-from benchmarks.literature_graph import sample
+from benchmarks.harness import (
+    add_ratios,
+    installed,
+    measured,
+    need,
+    need_literature,
+    parser,
+    report,
+    run_side,
+    side_row,
+)
+from benchmarks.literature_graph import sample, smaller_lexicon
 
 
 def build(documents: str, lexicon: str, out: str, engine: str, master: str) -> dict[str, Any]:
@@ -25,10 +36,10 @@ def build(documents: str, lexicon: str, out: str, engine: str, master: str) -> d
     from cogstage.graph.build import build_graph
     from cogstage.graph.options import BuildOptions
 
-    begun = time.perf_counter()
     options = BuildOptions(min_count=5, keep_context=True)
-    built = build_graph(documents, out, lexicon, options, engine=engine, master=master)
-    return {"seconds": time.perf_counter() - begun, "nodes": built.nodes, "edges": built.edges}
+    with measured() as took:
+        built = build_graph(documents, out, lexicon, options, engine=engine, master=master)
+    return {**took, "nodes": built.nodes, "edges": built.edges}
 
 
 class Standalone:
@@ -87,17 +98,16 @@ class Standalone:
 def main(argv: list[str] | None = None) -> None:
     """Build on one machine, on a standalone Spark, and on one that loses a worker; compare the folders."""
     options = parser(__doc__).parse_args(argv)
-    literature = Path(options.literature)
+    literature = need_literature(options.literature)
     documents, lexicon = literature / "documents.jsonl.gz", literature / "lexicon.tsv"
-    if not documents.exists():
-        print(f"{literature} is not there; give its folder with --literature")
-        return
+    need(installed("pyspark"), "needs pyspark: pip install 'cogstage[spark]'")
+    need(shutil.which("java") is not None, "needs Java")
     rows: list[dict[str, Any]] = []
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that Spark's processes are ended too
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if options.quick:
-            documents = sample(documents, folder, 2_000)
+            documents, lexicon = sample(documents, folder, 500), smaller_lexicon(lexicon, folder, 8)
         common = {"documents": str(documents), "lexicon": str(lexicon)}
         with Standalone(folder) as spark:
             ways = {"one machine": "local", "standalone Spark": "spark", "standalone Spark, a worker killed": "spark"}
@@ -114,14 +124,14 @@ def main(argv: list[str] | None = None) -> None:
                 first = folder / "graph-0"
                 same = all((out / path.name).read_bytes() == path.read_bytes() for path in first.iterdir())
                 result = side["result"]
-                row = {
-                    "engine": label,
-                    "seconds": result["seconds"],
-                    "nodes": result["nodes"],
-                    "edges": result["edges"],
-                }
-                rows.append({**row, "identical": same})
-    report("spark_graph", rows, options.out)
+                more = {"nodes": result["nodes"], "edges": result["edges"], "identical": same}
+                rows.append(side_row(label, side, **more))
+    add_ratios(rows, rows[0])
+    notes = {
+        "documents": "500" if options.quick else "all",
+        "CPU seconds, peak MB": "of the driver, not of Spark's workers",
+    }
+    report("spark_graph", rows, options.out, notes)
     if not all(row["identical"] for row in rows):
         raise SystemExit("the graphs differ")
 

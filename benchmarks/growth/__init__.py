@@ -1,0 +1,69 @@
+"""How time and memory grow: measured points, a line through them in log-log, its slope, and a plot of each curve.
+
+    python -m benchmarks growth [--quick] [--only WORD ...] [--out FOLDER]
+
+Every point runs in a process of its own on one thread. Time is processor time, since a shared machine's clock says
+little; the clock is written down beside it. Memory is the peak above what the process held when the work began. A
+curve that grows faster than it needs to is marked.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks.growth.annotation import CURVES as ANNOTATION
+from benchmarks.growth.counting import CURVES as COUNTING
+from benchmarks.growth.curve import Curve, Measured, measure
+from benchmarks.growth.discover import CURVES as DISCOVER
+from benchmarks.growth.plot import draw
+from benchmarks.growth.recall import CURVES as RECALL
+from benchmarks.growth.service import CURVES as SERVICE
+from benchmarks.growth.training import CURVES as TRAINING
+from benchmarks.harness import need_literature, parser, report
+
+ALL: tuple[Curve, ...] = (*ANNOTATION, *COUNTING, *RECALL, *TRAINING, *DISCOVER, *SERVICE)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Measure the curves asked for, draw them, and write points and exponents down."""
+    wanted = parser(__doc__)
+    wanted.add_argument("--only", nargs="+", default=[], metavar="WORD", help="curves with one of these in their name")
+    options = wanted.parse_args(argv)
+    chosen = [curve for curve in ALL if not options.only or any(word in curve.name for word in options.only)]
+    if not chosen:
+        raise SystemExit(f"no such curve; there are {', '.join(curve.name for curve in ALL)}")
+    if any(curve.needs_literature for curve in chosen):
+        need_literature(options.literature)
+    folder = Path(options.out) / "growth"
+    folder.mkdir(parents=True, exist_ok=True)
+    points: list[dict[str, Any]] = []
+    exponents: list[dict[str, Any]] = []
+    for curve in chosen:
+        found = measure(curve, options.quick, options.literature)
+        (folder / f"{curve.file_name}.svg").write_text(draw(found), encoding="utf-8")
+        points += found.rows()
+        exponents.append(_summary(found))
+        print(f"{curve.name}: {exponents[-1]['verdict']}", file=sys.stderr)
+    report("growth_points", points, folder)
+    report("growth", exponents, folder, {"sizes": "quick" if options.quick else "full"})
+
+
+def _summary(found: Measured) -> dict[str, Any]:
+    curve = found.curve
+    return {
+        "curve": curve.name,
+        "points": len(found.points),
+        "from": found.points[0]["x"],
+        "to": found.points[-1]["x"],
+        "time exponent": found.time_exponent,
+        "memory exponent": found.memory_exponent,
+        "needed": curve.needed,
+        "why": curve.why,
+        "verdict": "as it must" if found.as_needed else "FASTER THAN NEEDED",
+    }
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,106 @@
+"""Annotation over the text and over the lexicon, and what compiling a lexicon takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from benchmarks.annotation import terms_of, texts_of
+from benchmarks.growth.curve import Curve
+from benchmarks.harness import measured
+
+TASK = 2_000_000  # characters annotated together, as a build does
+
+
+def annotate(literature: str, megabytes: int, terms: int) -> dict[str, Any]:
+    """Find ``terms`` terms in so much text, a task at a time."""
+    from cogstage.corpus.annotate import Annotator
+    from cogstage.corpus.lexicon import Entry, Lexicon
+
+    annotator = Annotator(Lexicon.build(map(Entry, lexicon_of(literature, terms))))
+    annotator.term_rows(["warm up"])
+    texts = texts_of(literature, 75_000_000 // (megabytes * 1_000_000) or 1)
+    found = 0
+    with measured() as took:
+        for task in tasks(texts, megabytes * 1_000_000):
+            found += len(annotator.term_rows(task)[0])
+    return {**took, "found": found}
+
+
+def compile_lexicon(literature: str, terms: int) -> dict[str, Any]:
+    """Terms to a lexicon that is ready to find them."""
+    from cogstage.corpus.lexicon import Entry, Lexicon
+
+    chosen = lexicon_of(literature, terms)
+    Lexicon.build([Entry("warm up")])
+    with measured() as took:
+        Lexicon.build(map(Entry, chosen))
+    return took
+
+
+def lexicon_of(literature: str, count: int) -> list[str]:
+    """That many different terms: those of the literature set in random order, then new ones joined of two of them."""
+    rng = np.random.default_rng(0)
+    real = terms_of(literature, 1)
+    terms = dict.fromkeys(real[place] for place in rng.permutation(len(real)).tolist())
+    while len(terms) < count:
+        first, second = rng.integers(len(real), size=(2, count)).tolist()
+        terms |= dict.fromkeys(f"{real[a]} {real[b]}" for a, b in zip(first, second, strict=True))
+    return list(terms)[:count]
+
+
+def tasks(texts: list[str], characters: int) -> Iterator[list[str]]:
+    """The texts in tasks, from the beginning again where they do not suffice, until there are so many characters."""
+    task, size, place = [], 0, 0
+    while characters > 0:
+        text = texts[place % len(texts)]
+        task.append(text)
+        size, characters, place = size + len(text), characters - len(text), place + 1
+        if size >= TASK:
+            yield task
+            task, size = [], 0
+    if task:
+        yield task
+
+
+CURVES = (
+    Curve(
+        "Annotation over megabytes",
+        "MB of text",
+        "benchmarks.growth.annotation:annotate",
+        "megabytes",
+        (2, 4, 8, 16, 32, 64),
+        (1, 2),
+        1.0,
+        "every character is read once",
+        {"terms": 120_000},
+        {"terms": 10_000},
+        needs_literature=True,
+    ),
+    Curve(
+        "Annotation over the lexicon",
+        "terms of the lexicon",
+        "benchmarks.growth.annotation:annotate",
+        "terms",
+        (1_000, 4_000, 16_000, 64_000, 256_000, 1_024_000),
+        (1_000, 8_000),
+        0.0,
+        "the automaton reads a text in one pass, whatever it looks for",
+        {"megabytes": 8},
+        {"megabytes": 1},
+        needs_literature=True,
+    ),
+    Curve(
+        "Compiling a lexicon",
+        "terms of the lexicon",
+        "benchmarks.growth.annotation:compile_lexicon",
+        "terms",
+        (16_000, 32_000, 64_000, 128_000, 256_000, 512_000),
+        (8_000, 16_000),
+        1.0,
+        "every term is entered once",
+        needs_literature=True,
+    ),
+)

@@ -1,0 +1,120 @@
+"""Stage 1 over nodes and edges: PPMI, a step of L_n, and recalling the associations of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.growth.curve import Curve
+from benchmarks.harness import measured
+
+BATCH, DIMENSION, REPEATS = 256, 128, 3
+
+
+def ppmi(nodes: int, edges: int) -> dict[str, Any]:
+    """PPMI of the whole graph."""
+    graph = _graph(nodes, edges)
+    _graph(100, 1_000).ppmi()
+    with measured() as took:
+        for _ in range(REPEATS):
+            graph.__dict__.pop("matrix", None)
+            graph.ppmi()
+    return _each(took)
+
+
+def step(nodes: int, edges: int) -> dict[str, Any]:
+    """L_n of a batch of nodes, with its gradients."""
+    import torch
+
+    from cogstage.model.recall import Recall, RecallTargets
+
+    targets = RecallTargets.of_ppmi(_graph(nodes, edges).ppmi())
+    torch.manual_seed(0)
+    recall = Recall(nodes, DIMENSION)
+    batch = np.random.default_rng(0).choice(targets.nodes, BATCH, replace=False)
+
+    def one() -> None:
+        recall.loss(recall.term[torch.from_numpy(batch)], targets.rows(batch)).backward()
+
+    return _timed(one)
+
+
+def associations(nodes: int, edges: int) -> dict[str, Any]:
+    """What comes to mind for a batch of terms, out of all."""
+    import torch
+
+    from cogstage.model.recall import Recall
+
+    torch.manual_seed(0)
+    recall = Recall(nodes, DIMENSION)
+    batch, everything = torch.arange(BATCH), torch.arange(nodes)
+    return _timed(lambda: recall.associations(batch, everything, 32))
+
+
+def _graph(nodes: int, edges: int) -> Any:
+    from benchmarks.planted import Plan, planted
+
+    return planted(Plan(terms=nodes, edges=edges, topics=max(4, nodes // 130), facts=100))[0]
+
+
+def _timed(work: Callable[[], object]) -> dict[str, float]:
+    work()  # what is set up once does not count
+    with measured() as took:
+        for _ in range(REPEATS):
+            work()
+    return _each(took)
+
+
+def _each(took: dict[str, float]) -> dict[str, float]:
+    return {key: value if key == "work_mb" else value / REPEATS for key, value in took.items()}
+
+
+NODES = {"full": (2_000, 4_000, 8_000, 16_000, 32_000, 64_000), "quick": (1_000, 2_000)}
+EDGES = {"full": (125_000, 250_000, 500_000, 1_000_000, 2_000_000, 4_000_000), "quick": (20_000, 40_000)}
+CURVES = (
+    Curve(
+        "PPMI over edges",
+        "edges",
+        "benchmarks.growth.recall:ppmi",
+        "edges",
+        **EDGES,
+        needed=1.0,
+        why="every edge has a value",
+        fixed={"nodes": 16_000},
+        quick_fixed={"nodes": 1_000},
+    ),
+    Curve(
+        "Recall, a step of L_n, over nodes",
+        "nodes",
+        "benchmarks.growth.recall:step",
+        "nodes",
+        **NODES,
+        needed=1.0,
+        why="the softmax of each of the batch's 256 rows runs over all nodes",
+        fixed={"edges": 500_000},
+        quick_fixed={"edges": 20_000},
+    ),
+    Curve(
+        "Recall, a step of L_n, over edges",
+        "edges",
+        "benchmarks.growth.recall:step",
+        "edges",
+        **EDGES,
+        needed=0.0,
+        why="targets are sparse, and a batch's share of them is small beside the softmax",
+        fixed={"nodes": 16_000},
+        quick_fixed={"nodes": 1_000},
+    ),
+    Curve(
+        "Recall of associations over nodes",
+        "nodes",
+        "benchmarks.growth.recall:associations",
+        "nodes",
+        **NODES,
+        needed=1.0,
+        why="each of the batch's 256 terms is compared with all nodes",
+        fixed={"edges": 0},
+    ),
+)

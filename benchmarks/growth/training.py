@@ -1,0 +1,107 @@
+"""An iteration of training over the associations N_c, the relations and the dimension, for both presets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.growth.curve import Curve
+from benchmarks.harness import measured
+
+TERMS, EDGES, BATCH = 2_000, 60_000, 32
+
+
+def iteration(preset: str, associations: int, relations: int, dimension: int, repeats: int) -> dict[str, Any]:
+    """One batch of each loss that the preset trains with after its pre-training."""
+    import torch
+
+    from benchmarks.planted import Plan, planted
+    from cogstage.model.cogstage import Network
+    from cogstage.model.config import PRESETS
+    from cogstage.model.recall import RecallTargets
+    from cogstage.model.training import Trainer
+
+    plan = Plan(terms=TERMS, edges=EDGES, topics=20, facts=200, relations=relations)
+    graph, dataset = planted(plan)
+    sizes = {"associations": associations, "dimension": dimension, "pair_batch": BATCH, "refresh_every": 0}
+    config = PRESETS[preset].replace(**sizes, **({"tower": dimension} if preset == "default" else {}))
+    torch.manual_seed(0)
+    network = Network(config, graph.n_nodes, relations, [0], config.folds)
+    targets = RecallTargets.of_ppmi(graph.ppmi())
+    trainer = Trainer(network, targets, dataset.for_fitting(), 0, types=graph.vocabulary.type)
+    rng = np.random.default_rng(0)
+    network.train()
+    trainer.refresh()
+    batches = [batch for batch in trainer.sampler.pair_batches(rng) if len(batch) == BATCH]
+
+    def one(number: int) -> None:
+        for _ in range(config.recall_steps):
+            trainer.recall_step(rng)
+        for _ in range(config.recognition_steps):
+            trainer.recognition_step(rng)
+        trainer.pair_step(batches[number % len(batches)])
+
+    one(0)
+    with measured() as took:
+        for number in range(repeats):
+            one(number + 1)
+    return {key: value if key == "work_mb" else value / repeats for key, value in took.items()}
+
+
+SIDE = "benchmarks.growth.training:iteration"
+COMMON = {"associations": 32, "relations": 5, "dimension": 128, "repeats": 4}
+FEW = {"associations": 8, "relations": 2, "dimension": 32, "repeats": 1}
+
+
+def _curves(preset: str) -> tuple[Curve, ...]:
+    name = f"Training iteration, preset {preset}, over"
+
+    def without(key: str) -> dict[str, Any]:
+        fixed = {"preset": preset, **COMMON}
+        del fixed[key]
+        return fixed
+
+    return (
+        Curve(
+            f"{name} N_c",
+            "associations N_c of each term",
+            SIDE,
+            "associations",
+            (8, 16, 32, 64),
+            (4, 8),
+            2.0,
+            "each of the head's associations meets each of the tail's: N_c² assumptions",
+            without("associations"),
+            {key: value for key, value in FEW.items() if key != "associations"},
+        ),
+        Curve(
+            f"{name} relations",
+            "relations (inverses and NA come on top)",
+            SIDE,
+            "relations",
+            (1, 2, 4, 8, 16),
+            (1, 2),
+            1.0,
+            "every assumption has a score for every relation",
+            without("relations"),
+            {key: value for key, value in FEW.items() if key != "relations"},
+        ),
+        Curve(
+            f"{name} dimension",
+            "dimension d",
+            SIDE,
+            "dimension",
+            (32, 64, 128, 256, 512),
+            (16, 32),
+            1.0 if preset == "default" else 2.0,
+            "scores are products of d numbers"
+            if preset == "default"
+            else "e_ij and its attention have d×d weights for every assumption",
+            without("dimension"),
+            {key: value for key, value in FEW.items() if key != "dimension"},
+        ),
+    )
+
+
+CURVES = (*_curves("default"), *_curves("paper"))
