@@ -100,7 +100,7 @@ def main(argv: list[str] | None = None) -> None:
     documents, lexicon = literature / "documents.jsonl.gz", literature / "lexicon.tsv"
     with tempfile.TemporaryDirectory() as folder:
         if options.quick:
-            documents, lexicon = sample(documents, Path(folder), 2_000), smaller_lexicon(lexicon, Path(folder), 8)
+            documents, lexicon = sample(documents, Path(folder), 8_000), smaller_lexicon(lexicon, Path(folder), 8)
         ways: dict[str, list[str]] = {
             "cogstage, context kept": ["--min-count", "5", "--keep-context"],
             "cogstage, context kept, 64 MB for counting": ["--min-count", "5", "--keep-context", "--memory", "64MB"],

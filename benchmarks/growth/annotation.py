@@ -40,6 +40,19 @@ def compile_lexicon(literature: str, terms: int) -> dict[str, Any]:
     return took
 
 
+def one_sentence(terms_in_it: int) -> dict[str, Any]:
+    """Notes that are one long list without a full stop, with a cue of context for every fourth term."""
+    from cogstage.corpus.annotate import Annotator
+    from cogstage.corpus.lexicon import Entry, Lexicon
+
+    annotator = Annotator(Lexicon.build(map(Entry, ("aspirin", "headache", "fever", "cough"))))
+    annotator.term_rows(["warm up"])
+    text = " ".join(["no fever but aspirin for headache, cough"] * (terms_in_it // 4))
+    with measured() as took:
+        annotator.term_rows([text])
+    return took
+
+
 def lexicon_of(literature: str, count: int) -> list[str]:
     """That many different terms: those of the literature set in random order, then new ones joined of two of them."""
     rng = np.random.default_rng(0)
@@ -91,6 +104,16 @@ CURVES = (
         {"megabytes": 8},
         {"megabytes": 1},
         needs_literature=True,
+    ),
+    Curve(
+        "Annotation over the length of a sentence",
+        "terms in one sentence",
+        "benchmarks.growth.annotation:one_sentence",
+        "terms_in_it",
+        (2_000, 4_000, 8_000, 16_000, 32_000),
+        (2_000, 4_000),
+        1.0,
+        "scopes of context cues are ranges of mentions",
     ),
     Curve(
         "Compiling a lexicon",

@@ -7,13 +7,14 @@ import tempfile
 from typing import Any
 
 from benchmarks.growth.curve import Curve
-from benchmarks.service import addresses, ask, cpu_of, memory_mb, start
+from benchmarks.service import addresses, ask, cpu_of, memory_mb, start, untrained_model
 
 
 def latency(clients: int, requests: int) -> dict[str, Any]:
     """``requests`` different pairs by so many clients, to one worker; memory is what the service holds more after."""
     with tempfile.TemporaryDirectory() as scratch:
-        model = untrained_model(scratch)
+        model = f"{scratch}/model"
+        untrained_model(model)
         paths = addresses(model, requests + 50, seed=clients)
         process, port, _ = start(model, 1)
         try:
@@ -26,16 +27,6 @@ def latency(clients: int, requests: int) -> dict[str, Any]:
             process.wait()
     per_request = {"cpu_seconds": cpu / requests, "latency": taken["p50_ms"] / 1000}
     return {**per_request, "seconds": taken["seconds"], "work_mb": max(0.0, more)}
-
-
-def untrained_model(folder: str) -> str:
-    """A model folder; how good its weights are is no matter here."""
-    from benchmarks.planted import Plan, planted
-    from cogstage.rationale.cogstage import CogStage
-
-    graph, dataset = planted(Plan(terms=2_000, edges=60_000, topics=20, facts=400))
-    CogStage("may_treat", warm_start="none").fit(graph, dataset, time_limit=1e-3).save(f"{folder}/model")
-    return f"{folder}/model"
 
 
 SIZES: dict[str, Any] = {"full": (1, 2, 4, 8, 16, 32), "quick": (1, 4)}

@@ -6,10 +6,12 @@ import csv
 import re
 from pathlib import Path
 
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 
 from cogstage.corpus.annotate import Annotator
-from cogstage.corpus.context import Context, ContextRules
+from cogstage.corpus.context import Context, ContextRules, Cue, Effect, flags_of
 from cogstage.corpus.lexicon import Entry, Lexicon
 from cogstage.errors import CogstageError, UsageError
 
@@ -144,3 +146,42 @@ def test_missing_or_headless_rules(tmp_path: Path) -> None:
     (tmp_path / "bad.tsv").write_text("no\tnegated\n")
     with pytest.raises(CogstageError, match="columns must be"):
         ContextRules.read(tmp_path / "bad.tsv")
+
+
+def spans_in_order(most: int) -> st.SearchStrategy[list[tuple[int, int]]]:
+    """Stretches of tokens that do not overlap."""
+    edges = st.lists(st.integers(0, 60), max_size=2 * most, unique=True).map(sorted)
+    return edges.map(lambda found: list(zip(found[::2], found[1::2], strict=False)))
+
+
+EFFECTS = st.builds(
+    Effect, st.integers(1, 15), st.booleans(), st.booleans(), st.booleans(), st.sampled_from([0, 1, 5, 1 << 30])
+)
+
+
+@hypothesis.given(spans_in_order(8), spans_in_order(8), st.lists(st.lists(EFFECTS, max_size=2), min_size=8, max_size=8))
+def test_flags_are_those_of_the_rule_written_down_plainly(
+    mentions: list[tuple[int, int]], places: list[tuple[int, int]], effects: list[list[Effect]]
+) -> None:
+    cues = [Cue(*place, tuple(found)) for place, found in zip(places, effects, strict=False)]
+    assert flags_of(mentions, cues, 0, 61) == plain_flags(mentions, cues, 0, 61)
+
+
+def plain_flags(mentions: list[tuple[int, int]], cues: list[Cue], start: int, end: int) -> list[int]:
+    """Every mention against every cue."""
+    cues = [cue for cue in cues if not any(s <= cue.start and cue.end <= e for s, e in mentions)]
+    flags = [0] * len(mentions)
+    for place, cue in enumerate(cues):
+        for effect in cue.effects:
+            behind = [c.start for c in cues[place + 1 :] if any(e.stop and e.flags & effect.flags for e in c.effects)]
+            before = [c.end for c in cues[:place] if any(e.stop and e.flags & effect.flags for e in c.effects)]
+            scopes = []
+            if effect.forward:
+                scopes.append((cue.end, min([end, cue.end + effect.reach, *behind])))
+            if effect.backward:
+                scopes.append((max([start, cue.start - effect.reach, *before]), cue.start))
+            for first, last in scopes:
+                for number, (s, e) in enumerate(mentions):
+                    if s >= first and e <= last:
+                        flags[number] |= effect.flags
+    return flags

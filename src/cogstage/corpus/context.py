@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import itertools
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -148,28 +149,59 @@ def _alternatives(cue: str) -> Iterator[str]:
 def flags_of(mentions: Sequence[tuple[int, int]], cues: Sequence[Cue], start: int, end: int) -> list[int]:
     """The flags of each mention of one sentence (tokens ``start`` to ``end``); all places are in tokens.
 
-    A cue inside a mention ("absence seizure") says nothing about it.
+    Mentions and cues come in order, and neither overlap their like. A cue inside a mention ("absence seizure") says
+    nothing about it. A sentence may be a whole list without a full stop, so nothing here looks at every mention, or
+    every other cue, for each cue.
     """
-    cues = [cue for cue in cues if not any(s <= cue.start and cue.end <= e for s, e in mentions)]
+    if not mentions:
+        return []
+    firsts, lasts = zip(*mentions, strict=True)
+    cues = [cue for cue in cues if not _inside(cue, firsts, lasts)]
     flags = [0] * len(mentions)
-    for place, cue in enumerate(cues):
-        for effect in cue.effects:
-            if effect.forward:
-                limit = min(end, cue.end + effect.reach)
-                stop = next((c.start for c in cues[place + 1 :] if _stops(c, effect.flags)), end)
-                _mark(flags, mentions, effect.flags, cue.end, min(limit, stop))
-            if effect.backward:
-                limit = max(start, cue.start - effect.reach)
-                stop = next((c.end for c in reversed(cues[:place]) if _stops(c, effect.flags)), start)
-                _mark(flags, mentions, effect.flags, max(limit, stop), cue.start)
+    scopes = [*_forward(cues, end), *_backward(cues, start)]
+    if len(scopes) > 1:
+        scopes.sort()
+    done: dict[int, int] = {}  # flags -> mentions before this one have them already, or not from a scope still to come
+    for begin, limit, flag in scopes:
+        first, last = bisect_left(firsts, begin), bisect_right(lasts, limit)
+        for place in range(max(first, done.get(flag, 0)), last):
+            flags[place] |= flag
+        done[flag] = max(last, done.get(flag, 0))
     return flags
 
 
-def _stops(cue: Cue, flags: int) -> bool:
-    return any(effect.stop and effect.flags & flags for effect in cue.effects)
+def _inside(cue: Cue, firsts: Sequence[int], lasts: Sequence[int]) -> bool:
+    place = bisect_right(firsts, cue.start) - 1
+    return place >= 0 and cue.end <= lasts[place]
 
 
-def _mark(flags: list[int], mentions: Sequence[tuple[int, int]], flag: int, start: int, end: int) -> None:
-    for place, (first, last) in enumerate(mentions):
-        if first >= start and last <= end:
-            flags[place] |= flag
+def _forward(cues: Sequence[Cue], end: int) -> Iterator[tuple[int, int, int]]:
+    """Begin, end and flags of the scopes that cues open to the right, up to the next cue that ends them."""
+    stops: dict[int, int] = {}  # by flags, where the next such cue begins
+    for cue in reversed(cues):
+        for effect in cue.effects:
+            if effect.forward:
+                limit = min(end, cue.end + effect.reach)
+                for flags, place in stops.items():
+                    if flags & effect.flags and place < limit:
+                        limit = place
+                yield cue.end, limit, effect.flags
+        for effect in cue.effects:
+            if effect.stop:
+                stops[effect.flags] = cue.start
+
+
+def _backward(cues: Sequence[Cue], start: int) -> Iterator[tuple[int, int, int]]:
+    """The same to the left."""
+    stops: dict[int, int] = {}  # by flags, where the last such cue ended
+    for cue in cues:
+        for effect in cue.effects:
+            if effect.backward:
+                limit = max(start, cue.start - effect.reach)
+                for flags, place in stops.items():
+                    if flags & effect.flags and place > limit:
+                        limit = place
+                yield limit, cue.start, effect.flags
+        for effect in cue.effects:
+            if effect.stop:
+                stops[effect.flags] = cue.end
