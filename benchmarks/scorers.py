@@ -42,7 +42,7 @@ def pykeen(scorer: str, pairs: int, steps: int) -> dict[str, Any]:
 
 
 def _module(scorer: str) -> Any:
-    """The module with random weights, without dropout."""
+    """The module with random weights."""
     import torch
 
     from cogstage.baselines.scorers.distmult import DistMultLogit
@@ -51,8 +51,8 @@ def _module(scorer: str) -> Any:
 
     kinds: dict[str, Any] = {
         "distmult": lambda: DistMultLogit(DIMENSION),
-        "rescal": lambda: RescalLogit(DIMENSION, 0.0),
-        "ntn": lambda: NtnLogit(DIMENSION, SLICES, 0.0),
+        "rescal": lambda: RescalLogit(DIMENSION),
+        "ntn": lambda: NtnLogit(DIMENSION, SLICES),
     }
     torch.manual_seed(0)
     module = kinds[scorer]()

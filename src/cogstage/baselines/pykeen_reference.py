@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from cogstage.baselines.contract import ALL, Encoder
-from cogstage.baselines.scorers.classifier import SCORE_BATCH, standardised
+from cogstage.baselines.scorers.classifier import SCORE_BATCH, scaled
 from cogstage.baselines.vectors import VectorStore
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
@@ -96,7 +96,7 @@ class PykeenReference:
         if self.encoder is not None:
             get = self.store.get if self.store is not None else None
             raw = (get or (lambda e, *rest: e.encode(*rest)))(self.encoder, graph, view, seed, progress)
-            features = torch.from_numpy(standardised(raw))
+            features = torch.from_numpy(scaled(raw))
         facts = view.train_facts()
         triples = torch.from_numpy(np.stack([facts.head, facts.relation, facts.tail], axis=1).astype(np.int64))
         dev = {name: view.pairs(name, "dev") for name in asked}

@@ -140,17 +140,22 @@ class Sampler:
             fold = np.where(found >= 0, found, np.arange(len(head)) % self._config.folds)
         return PairBatch(head, tail, number, label, fold)
 
-    def pair_batches(self, rng: np.random.Generator) -> list[PairBatch]:
-        """The training pairs of an epoch, shuffled; with folds each batch is of one relation and one fold."""
+    def pair_batches(self, rng: np.random.Generator, least: float = 0.0) -> list[PairBatch]:
+        """The training pairs of an epoch, shuffled; with folds each batch is of one relation and one fold.
+
+        Several passes are made over the pairs of a relation that would give fewer than ``least`` batches.
+        """
         size, train = self._config.pair_batch, self.train
-        order = rng.permutation(len(train))
-        if not self._config.folds:
-            return [train[order[begin : begin + size]] for begin in range(0, len(order), size)]
-        group = train.target[order] * self._config.folds + train.fold[order]
+        targets, count = np.unique(train.target, return_counts=True)
+        passes = np.ceil(np.maximum(1.0, least * size / count))
         batches = []
-        for number in np.unique(group):
-            chosen = order[group == number]
-            batches += [train[chosen[begin : begin + size]] for begin in range(0, len(chosen), size)]
+        for number in range(int(passes.max())):
+            order = rng.permutation(len(train))
+            order = order[np.isin(train.target[order], targets[passes > number])]
+            group = train.target[order] * self._config.folds + train.fold[order] if self._config.folds else order * 0
+            for value in np.unique(group):
+                chosen = order[group == value]
+                batches += [train[chosen[begin : begin + size]] for begin in range(0, len(chosen), size)]
         return [batches[place] for place in rng.permutation(len(batches))]
 
     def recognition_batch(self, rng: np.random.Generator, fold: int = -1) -> RecognitionBatch:

@@ -143,7 +143,9 @@ class Trainer:
             )
             if name.endswith(".offset"):
                 decay[name] = config.offset_decay
-        return Adam(self.network.named_parameters(), rate, config.clip, decay, self._processes)
+        several = len(self.network.targets) > 1
+        heads = [name for name in decay if several and name.startswith(("pair_vectors.", "decision."))]
+        return Adam(self.network.named_parameters(), rate, config.clip, decay, self._processes, heads)
 
     def _factor(self, share: float) -> float:
         """What the learning rate is multiplied by after this share of a phase."""
@@ -218,7 +220,7 @@ class Trainer:
         self.course.epoch += 1
         epoch, config = self.course.epoch, self.config
         sums = {"loss_n": 0.0, "loss_r": 0.0, "loss_p": 0.0}
-        batches = self.sampler.pair_batches(rng)
+        batches = self.sampler.pair_batches(rng, config.least_steps / self._epochs)
         self._progress.start(f"Epoch {epoch}", len(batches))
         for number, batch in enumerate(batches):
             self._check_time()

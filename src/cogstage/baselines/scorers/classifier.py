@@ -1,4 +1,4 @@
-"""What the scorers share: standardised vectors, cross entropy, early stopping and weight decay by the dev pairs."""
+"""What the scorers share: vectors of one length, cross entropy, early stopping and weight decay by the dev pairs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCORE_BATCH = 8192
 class Training:
     """How a scorer is trained; each is tried with every weight decay, and the best on dev is kept."""
 
-    rate: float = 3e-3
+    rate: float = 1e-3
     """Adam's step size."""
     batch: int = 256
     """Pairs in a step."""
@@ -30,8 +30,8 @@ class Training:
     """Most passes over the training pairs."""
     patience: int = 10
     """Passes without a lower dev loss before it stops."""
-    weight_decays: tuple[float, ...] = (0.01, 0.1, 1.0, 3.0)
-    """Decoupled weight decays (AdamW) to choose from."""
+    weight_decays: tuple[float, ...] = (0.003, 0.03)
+    """Weights of the squared parameters in the loss to choose from."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ class PairClassifier(ABC):
         """Train with each weight decay and keep the one with the lowest dev loss; early stopping by the same."""
         if not len(train):
             raise CogstageError("there are no training pairs to fit a scorer on")
-        self._vectors = torch.from_numpy(standardised(vectors))
+        self._vectors = torch.from_numpy(scaled(vectors))
         best_loss = float("inf")
         progress.start(f"{self.name}", len(self.training.weight_decays))
         for decay in self.training.weight_decays:
@@ -87,7 +87,7 @@ class PairClassifier(ABC):
         """Train ``module`` in place to its lowest dev loss, which is returned."""
         assert self._vectors is not None
         vectors, options = self._vectors, self.training
-        optimizer = torch.optim.AdamW(module.parameters(), lr=options.rate, weight_decay=decay)
+        optimizer = torch.optim.Adam(module.parameters(), lr=options.rate, weight_decay=decay)
         order = torch.Generator().manual_seed(seed)
         heads, tails, labels = tensors(train)
         dev_heads, dev_tails, dev_labels = tensors(dev)
@@ -115,16 +115,15 @@ class PairClassifier(ABC):
         return best
 
 
-def standardised(vectors: np.ndarray) -> np.ndarray:
-    """Rows of length 1, then each dimension with mean 0 and standard deviation 1; constant dimensions become 0.
+def scaled(vectors: np.ndarray) -> np.ndarray:
+    """Rows of length √d, so that a coordinate is of the order of 1; rows of zeros stay.
 
     The length of a row says how common a term is, which helps no scorer to tell which two belong together.
     """
     vectors = np.asarray(vectors, np.float32)
-    vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    spread = vectors.std(axis=0)
-    result: np.ndarray = (vectors - vectors.mean(axis=0)) / np.where(spread > 1e-12, spread, 1.0)
-    return result.astype(np.float32)
+    length = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    result: np.ndarray = vectors / length * np.float32(vectors.shape[1] ** 0.5)
+    return result
 
 
 def tensors(pairs: Pairs) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

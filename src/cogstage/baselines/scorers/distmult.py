@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import nn
 
-from cogstage.baselines.scorers.classifier import PairClassifier
+from cogstage.baselines.scorers.classifier import PairClassifier, Training
 
 
 class DistMultLogit(nn.Module):
@@ -26,6 +26,8 @@ class DistMultLogit(nn.Module):
 @dataclass
 class DistMultScorer(PairClassifier):
     """One weight for each dimension."""
+
+    training: Training = field(default_factory=lambda: Training(rate=3e-3))
 
     name = "distmult"
 

@@ -13,18 +13,16 @@ from cogstage.baselines.scorers.classifier import PairClassifier
 class NtnLogit(nn.Module):
     """k bilinear slices and a linear layer under one tanh."""
 
-    def __init__(self, dimension: int, slices: int, dropout: float) -> None:
+    def __init__(self, dimension: int, slices: int) -> None:
         super().__init__()
         self.bilinear = nn.Parameter(torch.randn(slices, dimension, dimension) / dimension)
         self.head = nn.Parameter(torch.randn(slices, dimension) / dimension)
         self.tail = nn.Parameter(torch.randn(slices, dimension) / dimension)
         self.shift = nn.Parameter(torch.zeros(slices))
         self.out = nn.Parameter(torch.randn(slices) / slices**0.5)
-        self.dropout = nn.Dropout(dropout)
 
     def forward(self, head: torch.Tensor, tail: torch.Tensor) -> torch.Tensor:
         """(M, d), (M, d) -> (M,)."""
-        head, tail = self.dropout(head), self.dropout(tail)
         slices, dimension, _ = self.bilinear.shape
         flat = self.bilinear.permute(1, 0, 2).reshape(dimension, slices * dimension)
         met = ((head @ flat).view(-1, slices, dimension) * tail[:, None, :]).sum(dim=2)  # (M, k)
@@ -37,11 +35,9 @@ class NtnScorer(PairClassifier):
 
     slices: int = 4
     """k."""
-    dropout: float = 0.3
-    """Share of each input vector hidden in training."""
 
     name = "ntn"
 
     def module(self, dimension: int) -> nn.Module:
         """A fresh module."""
-        return NtnLogit(dimension, self.slices, self.dropout)
+        return NtnLogit(dimension, self.slices)

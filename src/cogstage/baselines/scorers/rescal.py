@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import nn
 
-from cogstage.baselines.scorers.classifier import PairClassifier
+from cogstage.baselines.scorers.classifier import PairClassifier, Training
 
 
 class RescalLogit(nn.Module):
     """Every dimension of the head meets every dimension of the tail."""
 
-    def __init__(self, dimension: int, dropout: float) -> None:
+    def __init__(self, dimension: int) -> None:
         super().__init__()
         self.relation = nn.Parameter(torch.zeros(dimension, dimension))
         self.bias = nn.Parameter(torch.zeros(()))
-        self.dropout = nn.Dropout(dropout)
 
     def forward(self, head: torch.Tensor, tail: torch.Tensor) -> torch.Tensor:
         """(M, d), (M, d) -> (M,)."""
-        head, tail = self.dropout(head), self.dropout(tail)
         return ((head @ self.relation) * tail).sum(dim=1) + self.bias
 
 
@@ -29,11 +27,10 @@ class RescalLogit(nn.Module):
 class RescalScorer(PairClassifier):
     """A full matrix for the relation."""
 
-    dropout: float = 0.3
-    """Share of each input vector hidden in training."""
+    training: Training = field(default_factory=lambda: Training(rate=3e-4))
 
     name = "rescal"
 
     def module(self, dimension: int) -> nn.Module:
         """A fresh module."""
-        return RescalLogit(dimension, self.dropout)
+        return RescalLogit(dimension)
