@@ -39,7 +39,7 @@ CURVES = (
         "rows (unit, term)",
         "benchmarks.growth.counting:over_rows",
         "n_rows",
-        (250_000, 500_000, 1_000_000, 2_000_000, 4_000_000),
+        (125_000, 250_000, 500_000, 1_000_000, 2_000_000),
         (100_000, 200_000),
         1.0,
         "units of a given size hold a given number of pairs",
@@ -53,7 +53,7 @@ CURVES = (
         (10, 20),
         1.0,
         "every pair is added and written once",
-        {"n_rows": 1_000_000},
+        {"n_rows": 500_000},
         {"n_rows": 100_000},
     ),
 )

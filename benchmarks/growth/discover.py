@@ -37,7 +37,7 @@ CURVES = (
         "candidates, in a graph of 8,000 nodes",
         "benchmarks.growth.discover:rank",
         "candidates",
-        (250, 500, 1_000, 2_000, 4_000, 8_000),
+        (500, 1_000, 2_000, 4_000, 8_000),
         (100, 200),
         1.0,
         "every candidate is looked at",

@@ -30,7 +30,7 @@ def latency(clients: int, requests: int) -> dict[str, Any]:
 
 
 SIZES: dict[str, Any] = {"full": (1, 2, 4, 8, 16, 32), "quick": (1, 4)}
-REQUESTS: dict[str, Any] = {"fixed": {"requests": 600}, "quick_fixed": {"requests": 60}}
+REQUESTS: dict[str, Any] = {"fixed": {"requests": 320}, "quick_fixed": {"requests": 60}}
 CURVES = (
     Curve(
         "Service, median latency over clients",

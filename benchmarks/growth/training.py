@@ -50,7 +50,7 @@ def iteration(preset: str, associations: int, relations: int, dimension: int, re
 
 
 SIDE = "benchmarks.growth.training:iteration"
-COMMON = {"associations": 32, "relations": 5, "dimension": 128, "repeats": 4}
+COMMON = {"associations": 32, "relations": 5, "dimension": 128, "repeats": 3}
 FEW = {"associations": 8, "relations": 2, "dimension": 32, "repeats": 1}
 
 

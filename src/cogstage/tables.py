@@ -265,6 +265,7 @@ def _records(reader: Any, path: Path, bad: BadRows) -> Iterator[tuple[int, list[
 def _json_lines(
     path: Path, wanted: Sequence[str], required: Sequence[str], renames: dict[str, str], bad: BadRows, meter: Meter
 ) -> Iterator[Row]:
+    ours = _OurNames(renames)
     with open_bytes(path, meter) as handle:
         for number, raw in enumerate(handle, start=1):
             if not raw.strip():
@@ -281,12 +282,26 @@ def _json_lines(
             if not isinstance(record, dict):
                 bad.report(f"{path}:{number}: not a JSON object")
                 continue
-            named = {renames.get(key.lower(), key.lower()): value for key, value in record.items()}
+            named = {ours[key]: value for key, value in record.items()}
             absent = next((column for column in required if column not in named), None)
             if absent is not None:
                 bad.report(f"{path}:{number}: no column {absent}")
                 continue
             yield Row({column: _none_if_empty(named.get(column)) for column in wanted}, str(path), number)
+
+
+class _OurNames(dict[str, str]):
+    """A key as it stands in a file -> our name for it; told once for each key, and not for each line."""
+
+    def __init__(self, renames: dict[str, str]) -> None:
+        super().__init__()
+        self._renames = renames
+
+    def __missing__(self, key: str) -> str:
+        found = self._renames.get(key.lower(), key.lower())
+        if len(self) < 1_000:  # keys that are data must not fill the memory
+            self[key] = found
+        return found
 
 
 def _none_if_empty(value: Any) -> Any:

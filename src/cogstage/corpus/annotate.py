@@ -207,21 +207,18 @@ class Annotator:
 
     def _document_rows(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The rows of texts whose sentences do not matter, many texts in one search."""
+        texts = [normalise(text) for text in texts]
         plain = [number for number, text in enumerate(texts) if text.isascii()]
         rest = [number for number, text in enumerate(texts) if not text.isascii()]
         numbers, patterns = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        for chosen in _batches(texts, plain):
+        for chosen in chain(_batches(texts, plain), _batches(texts, rest)):
             starts = np.zeros(len(chosen) + 1, np.int64)
             np.cumsum([len(texts[number]) for number in chosen], out=starts[1:])
-            codes, begins = self._table.encode("".join([texts[number] for number in chosen]).encode("ascii"), starts)
+            codes, begins = self._table.encode("".join([texts[number] for number in chosen]), starts)
             found = self.lexicon.automaton.find(codes.tobytes().decode("utf-32-le"))
             flat = np.fromiter(chain.from_iterable(found), np.int64, 3 * len(found))
             numbers.append(np.array(chosen)[np.searchsorted(begins, flat[::3], "right") - 1])
             patterns.append(flat[2::3])
-        for number in rest:
-            found = self.lexicon.automaton.find(self._encode(normalise(texts[number]))[0])
-            numbers.append(np.full(len(found), number, np.int64))
-            patterns.append(np.fromiter((match[2] for match in found), np.int64, len(found)))
         text_index = np.concatenate(numbers)
         order = np.argsort(text_index, kind="stable")
         terms = self.lexicon.pattern_terms[np.concatenate(patterns)[order]]

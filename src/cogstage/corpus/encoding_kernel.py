@@ -1,6 +1,8 @@
-"""ASCII texts into private characters in one compiled pass: tokens cut, folded and looked up, lines told apart.
+"""Texts into private characters in one compiled pass: tokens cut, folded and looked up, lines told apart.
 
-Says exactly what ``Annotator._encode`` says of such texts, apart from where sentences begin (a test compares the two).
+Tokens with other than ASCII characters, which are few, are marked on the way and looked up one by one behind it. It
+says exactly what ``Annotator._encode`` says of a normalised text, apart from where sentences begin (a test compares
+the two).
 """
 
 from __future__ import annotations
@@ -11,22 +13,23 @@ import numba
 import numpy as np
 
 from cogstage.corpus.lexicon import BREAK, UNKNOWN
-from cogstage.corpus.tokens import FULL_LINE, WRAP_LINES, WRAP_WIDTH
+from cogstage.corpus.tokens import FULL_LINE, WRAP_LINES, WRAP_WIDTH, fold_token
 
-WORD, SPACE, SYMBOL = 0, 1, 2
+WORD, SPACE, SYMBOL, UNSEEN = 0, 1, 2, 3
+LOWER = 4  # added to the kind of small letters
+CODE_POINTS = 0x110000
 _UNKNOWN, _BREAK = ord(UNKNOWN), ord(BREAK)
 _OFFSET, _PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)  # FNV-1a
 _MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 
-def _classes() -> tuple[np.ndarray, np.ndarray]:
-    """For each byte below 128: word, space or symbol; and its folded form."""
-    kinds = [SPACE if chr(b).isspace() else WORD if chr(b).isalnum() or b == ord("_") else SYMBOL for b in range(128)]
-    folded = [ord("'") if chr(b) == "`" else ord(chr(b).lower()) for b in range(128)]
-    return np.array(kinds, np.uint8), np.array(folded, np.uint8)
+def _kind(character: str) -> int:
+    """Word, space or symbol, as the pattern of tokens sees it; and whether it is a small letter."""
+    kind = SPACE if character.isspace() else WORD if character.isalnum() or character == "_" else SYMBOL
+    return kind + (LOWER if character.islower() else 0)
 
 
-KINDS, FOLDED = _classes()
+FOLDED = np.array([ord("'") if chr(b) == "`" else ord(chr(b).lower()) for b in range(128)], np.uint8)
 
 
 class TokenTable:
@@ -37,6 +40,9 @@ class TokenTable:
     """
 
     def __init__(self, characters: Mapping[str, str]) -> None:
+        self.characters = characters
+        self.kinds = np.full(CODE_POINTS, UNSEEN, np.uint8)  # filled as characters are met
+        self.kinds[:128] = [_kind(chr(point)) for point in range(128)]
         tokens = [token for token in characters if token.isascii()]
         self.pool = np.frombuffer("".join(tokens).encode() or b"\0", np.uint8)
         self.starts = np.concatenate([[0], np.cumsum([len(token) for token in tokens])]).astype(np.int64)
@@ -47,17 +53,31 @@ class TokenTable:
         self.tokens = np.zeros(size, np.int32)
         _fill(self.keys, self.codes, self.tokens, self.pool, self.starts, codes)
 
-    def encode(self, text: bytes, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The private characters of texts laid end to end, ``starts`` (T + 1,) apart, a wall behind each text.
+    def encode(self, text: str, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The private characters of normalised texts laid end to end, ``starts`` (T + 1,) apart, a wall behind each.
 
         Returns the characters, uint32, and where each text's begin, int64 (T,).
         """
-        raw = np.frombuffer(text or b"\0", np.uint8)
+        if text.isascii():
+            raw, n_odd = np.frombuffer(text.encode() or b"\0", np.uint8), 0
+        else:
+            raw = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+            n_odd = self._meet(raw)
         out = np.empty(len(text) + len(starts) + 1, np.uint32)
         begins = np.empty(len(starts) - 1, np.int64)
+        odd = np.empty((n_odd, 3), np.int64)
         table = (self.keys, self.codes, self.tokens, self.pool, self.starts)
-        length = _encode(raw, starts, table, KINDS, FOLDED, out, begins)
+        length, found = _encode(raw, starts, table, self.kinds, FOLDED, out, begins, odd)
+        for place, start, end in odd[:found].tolist():
+            out[place] = ord(self.characters.get(fold_token(text[start:end]), UNKNOWN))
         return out[:length], begins
+
+    def _meet(self, raw: np.ndarray) -> int:
+        """Learn the kinds of characters that were not met before; says how many of the text are not ASCII."""
+        other = raw[raw > 127]
+        for point in np.unique(other[self.kinds[other] == UNSEEN]).tolist():
+            self.kinds[point] = _kind(chr(point))
+        return len(other)
 
 
 @numba.njit(inline="always")
@@ -133,8 +153,8 @@ def _is_wrapped(raw, start, end):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _encode(raw, texts, table, kinds, folded, out, begins):  # type: ignore[no-untyped-def]
-    length = 0
+def _encode(raw, texts, table, kinds, folded, out, begins, odd):  # type: ignore[no-untyped-def]
+    length, n_odd = 0, 0
     for text in range(len(texts) - 1):
         begin, end = texts[text], texts[text + 1]
         begins[text] = length
@@ -145,7 +165,7 @@ def _encode(raw, texts, table, kinds, folded, out, begins):  # type: ignore[no-u
         place = begin
         while place < end:
             byte = raw[place]
-            kind = kinds[byte]
+            kind = kinds[byte] & 3
             if kind == SPACE:
                 if marked:
                     gap_marked, marked = True, False
@@ -157,7 +177,7 @@ def _encode(raw, texts, table, kinds, folded, out, begins):  # type: ignore[no-u
                 continue
             if lines > 0:
                 wall = lines > 1
-                if lines == 1 and not gap_marked and not (97 <= byte <= 122):
+                if lines == 1 and not gap_marked and kinds[byte] < LOWER:
                     before = raw[first_line_end - 1] if first_line_end > begin else 0
                     runs_on = wrapped and first_line_end - line_start + 1 > FULL_LINE and before != 58 and before != 59
                     wall = not runs_on
@@ -171,18 +191,24 @@ def _encode(raw, texts, table, kinds, folded, out, begins):  # type: ignore[no-u
                 lines = 0
             gap_marked = False
             token_start = place
+            ascii_alone = byte < 128
             place += 1
             if kind == WORD:
                 marked = False
-                while place < end and kinds[raw[place]] == WORD:
+                while place < end and kinds[raw[place]] & 3 == WORD:
+                    ascii_alone = ascii_alone and raw[place] < 128
                     place += 1
             elif byte == 46 or byte == 33 or byte == 63:  # . ! ?
                 marked = True
-            elif not (byte == 34 or byte == 39 or byte == 41 or byte == 93):  # " ' ) ] may stand behind the mark
-                marked = False
-            low, high = _key(raw, token_start, place, folded)
-            out[length] = _code(raw, token_start, place, low, high, table, folded)
+            elif not (byte == 34 or byte == 39 or byte == 41 or byte == 93 or byte == 0x201D or byte == 0x2019):
+                marked = False  # " ' ) ] ” ’ may stand behind the mark
+            if ascii_alone:
+                low, high = _key(raw, token_start, place, folded)
+                out[length] = _code(raw, token_start, place, low, high, table, folded)
+            else:
+                odd[n_odd, 0], odd[n_odd, 1], odd[n_odd, 2] = length, token_start, place
+                n_odd += 1
             length += 1
         out[length] = _BREAK
         length += 1
-    return length
+    return length, n_odd

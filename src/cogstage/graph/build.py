@@ -262,9 +262,12 @@ def vocabulary_of(
             assert first is not None
             concept[node], kind[node] = lexicon.concepts[first[number]], lexicon.concept_types[first[number]]
     if lexicon is not None and keys.level == "concept":
-        node_of = {number: node for node, number in enumerate(numbers) if number < keys.n_known}
-        for place, spelling in enumerate(lexicon.terms):
-            synonyms += [(spelling, node_of[c]) for c in lexicon.concepts_of(place) if c in node_of]
+        node_of = np.full(len(keys.keys), -1, np.int64)
+        node_of[chosen] = np.arange(len(chosen))
+        nodes = node_of[lexicon.term_concepts]
+        owner = np.repeat(np.arange(len(lexicon)), np.diff(lexicon.concept_starts))[nodes >= 0]
+        spellings = map(lexicon.terms.__getitem__, owner.tolist())
+        synonyms = list(zip(spellings, nodes[nodes >= 0].tolist(), strict=True))
     synonyms.sort(key=lambda pair: (pair[1], pair[0]))
     return Vocabulary(term, tuple(concept), tuple(name), tuple(kind), counts.astype(np.int64), tuple(synonyms))
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.stats import rankdata
 
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.vocabulary import fold
@@ -30,7 +29,9 @@ def auroc(label: np.ndarray, score: np.ndarray) -> float | None:
     n_positive, n_negative = int(positive.sum()), int((~positive).sum())
     if not n_positive or not n_negative:
         return None
-    ranks = rankdata(score)[positive].sum()
+    _, place, count = np.unique(score, return_inverse=True, return_counts=True)
+    mean_rank = np.cumsum(count) - (count - 1) / 2
+    ranks = mean_rank[place][positive].sum()
     return float((ranks - n_positive * (n_positive + 1) / 2) / (n_positive * n_negative))
 
 
