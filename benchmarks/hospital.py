@@ -31,7 +31,6 @@ RULES: dict[str, tuple[str, str, tuple[int, ...]]] = {
 TABLE_1 = {"symptom_of": 20_414, "may_treat": 18_323, "contraindicates": 15_027, "may_prevent": 3_013, "causes": 2_048}
 SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
 STEP = 104_729  # a prime, so that neighbours in number are no neighbours in name
-PATIENTS_A_FILE = 4_000
 FIRST_DAY, DAYS = date(2010, 1, 1), 3_650
 # What a note says, and how many terms each sentence of a long note has. Denied and a relative's do not count.
 SENTENCES = {
@@ -56,6 +55,7 @@ class Plan:
     groups: int = 12
     patients: int = 600
     notes: int = 5  # of each patient
+    patients_a_file: int = 4_000
     table: float = 0.05  # how much of the facts of the paper's Table 1 the knowledge base has
     known: float = 0.25  # share of each group that the knowledge base knows: its most frequent terms
     exceptions: float = 0.05  # share of the facts that follow no rule, which nothing in the notes tells
@@ -197,8 +197,8 @@ def write_hospital(plan: Plan, out: Path) -> dict[str, int]:
             known += len(rows)
             for head, tail in rows.tolist():
                 handle.write(f"{hospital.concept[head]}\t{relation}\t{hospital.concept[tail]}\n")
-    for number, first in enumerate(range(0, plan.patients, PATIENTS_A_FILE)):
-        notes = hospital.notes(first, min(first + PATIENTS_A_FILE, plan.patients))
+    for number, first in enumerate(range(0, plan.patients, plan.patients_a_file)):
+        notes = hospital.notes(first, min(first + plan.patients_a_file, plan.patients))
         with gzip.open(
             out / "notes" / f"part-{number:04d}.jsonl.gz", "wt", compresslevel=1, encoding="utf-8"
         ) as handle:

@@ -8,7 +8,9 @@ rationales can be checked.
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -18,7 +20,7 @@ import numpy as np
 
 from benchmarks.harness import ROOT, parser, report
 from benchmarks.hospital import PAPER, RULES, Hospital, Plan, write_hospital
-from benchmarks.measured import disk_mb, run_measured
+from benchmarks.measured_command import disk_mb, run_measured
 
 COGSTAGE = [sys.executable, "-c", "from cogstage.cli.main import run; run()"]
 RELATION = "may_treat"
@@ -174,16 +176,21 @@ def _check(hospital: Hospital, record: Mapping[str, Any]) -> list[bool]:
 def main(argv: list[str]) -> None:
     """Run the stages, or go on with them; print the table and what was found."""
     options = parser(__doc__)
-    options.add_argument("--folder", help="where the run lives (default: a folder below --out)")
+    options.add_argument("--folder", help="where the run lives and is gone on with (default: below --out)")
     chosen = options.parse_args(argv)
     plan, training = (QUICK, QUICK_TRAINING) if chosen.quick else (PAPER, TRAINING)
-    name = "hospital_quick" if chosen.quick else "hospital"
-    folder = Path(chosen.folder or Path(chosen.out) / name).resolve()
+    with tempfile.TemporaryDirectory() as fresh:  # a quick run must not find everything done
+        default = fresh if chosen.quick else Path(chosen.out) / "hospital"
+        run(Path(chosen.folder or default).resolve(), plan, training, chosen.out)
+
+
+def run(folder: Path, plan: Plan, training: Mapping[str, str], out: str) -> None:
+    """Run the stages in a folder and report; more memory than the limit is an error."""
     rows = run_stages(folder, plan, training)
     truth = against_the_truth(folder, plan)
     measured = json.loads((folder / "evaluation" / "metrics.json").read_text(encoding="utf-8"))
     notes = {**truth, "training": dict(training), "limit of memory, MB": MEMORY_LIMIT_MB, "metrics": measured}
-    report("hospital_end_to_end", rows, chosen.out, notes)
+    report("hospital_end_to_end", rows, out, notes)
     highest = max(row["peak_mb"] for row in rows)
     if highest > MEMORY_LIMIT_MB:
         raise SystemExit(f"a stage took {highest:,.0f} MB, more than the limit of {MEMORY_LIMIT_MB:,}")
@@ -191,8 +198,6 @@ def main(argv: list[str]) -> None:
 
 def _generate(folder: str, plan: str) -> None:
     """The first stage; the folder appears whole or not at all."""
-    import shutil
-
     unfinished = Path(folder) / "hospital.unfinished"
     shutil.rmtree(unfinished, ignore_errors=True)
     print(write_hospital(replace(Plan(), **json.loads(plan)), unfinished))

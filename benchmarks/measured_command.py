@@ -6,7 +6,7 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,17 @@ EVERY = 0.5  # seconds between two looks at the memory
 
 
 def run_measured(
-    command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None, cwd: Path | None = None
+    command: Sequence[str],
+    log: Path,
+    environment: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    meanwhile: Callable[[int], None] | None = None,
 ) -> dict[str, Any]:
     """Run a command with its output in ``log``; gives seconds, processor_seconds and peak_mb, or ends with its error.
 
-    Memory that processes share counts once; where the peak of the largest process alone was higher than any sum that
-    was seen, it is the peak.
+    Memory is looked at every half second: what all processes hold together, memory they share counted once, or the
+    peak of one of them since it began, whichever is higher. ``meanwhile`` is called with the process' id in a thread of
+    its own.
     """
     begun = time.perf_counter()
     with log.open("wb") as handle:
@@ -29,11 +34,14 @@ def run_measured(
     highest, ended = [0.0], threading.Event()
 
     def look() -> None:
-        while not ended.wait(EVERY):
+        while not ended.is_set():
             highest[0] = max(highest[0], tree_mb(process.pid))
+            ended.wait(EVERY)
 
     watcher = threading.Thread(target=look, daemon=True)
     watcher.start()
+    if meanwhile is not None:
+        threading.Thread(target=meanwhile, args=(process.pid,), daemon=True).start()
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     ended.set()
@@ -44,21 +52,29 @@ def run_measured(
     return {
         "seconds": time.perf_counter() - begun,
         "processor_seconds": used.ru_utime + used.ru_stime,
-        "peak_mb": max(highest[0], used.ru_maxrss / 1024),
+        "peak_mb": highest[0],  # ru_maxrss would count the process that started it, too
     }
 
 
 def tree_mb(pid: int) -> float:
-    """Megabytes that a process and its descendants hold now, what they share counted once."""
-    total = 0
-    try:
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
-            if line.startswith("Pss:"):
-                total = int(line.split()[1])
-        children = [child for task in Path(f"/proc/{pid}/task").iterdir() for child in _words(task / "children")]
-    except OSError:  # it has just ended
-        return total / 1024
-    return total / 1024 + sum(tree_mb(int(child)) for child in children)
+    """Megabytes that a process and its descendants hold now, or that one of them alone has held before."""
+    together, alone = 0, 0
+    for process in descendants(pid):
+        together += _kilobytes(process, "smaps_rollup", "Pss:")
+        alone = max(alone, _kilobytes(process, "status", "VmHWM:"))
+    return max(together, alone) / 1024
+
+
+def descendants(pid: int) -> list[int]:
+    """A process, its children in the order of their start, and theirs."""
+    found = [pid]
+    for process in found:
+        try:
+            for task in Path(f"/proc/{process}/task").iterdir():
+                found += map(int, (task / "children").read_text(encoding="ascii").split())
+        except OSError:
+            continue
+    return found
 
 
 def disk_mb(path: Path) -> float:
@@ -67,5 +83,9 @@ def disk_mb(path: Path) -> float:
     return sum(file.stat().st_size for file in files) / 2**20
 
 
-def _words(path: Path) -> list[str]:
-    return path.read_text(encoding="ascii").split()
+def _kilobytes(pid: int, file: str, name: str) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/{file}").read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:  # it has just ended
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith(name))
