@@ -174,7 +174,7 @@ def main(argv: list[str] | None = None) -> None:
     world = {"terms": size["terms"], "edges": size["edges"]}
     base = run_side("benchmarks.model_step:nothing", world)["peak_mb"]
     rows: list[dict[str, Any]] = []
-    for what, wanted in (("L_p step", 6.0), ("iteration", 5.0)):
+    for what, wanted in (("L_p step", 6.0), ("iteration", 5.0))[1 if options.quick else 0 :]:
         alike = []
         for name, label in (("fast", "cogstage"), ("published", "as published, plain torch")):
             side = run_side(f"benchmarks.model_step:{name}", {"what": what, **size})

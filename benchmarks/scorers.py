@@ -15,15 +15,23 @@ DIMENSION, SLICES = 128, 4
 SIDES = {"ours": "cogstage", "pykeen": "PyKEEN"}
 
 
-def ours(scorer: str, pairs: int, steps: int) -> dict[str, Any]:
-    """cogstage's module."""
-    module = _module(scorer)
-    weights = [weight for name, weight in module.named_parameters() if name != "bias"]
-    return _steps(module, weights, pairs, steps)
+def ours(pairs: int, steps: int) -> dict[str, Any]:
+    """cogstage's modules, by scorer."""
+    found = {}
+    for scorer in SCORERS:
+        module = _module(scorer)
+        weights = [weight for name, weight in module.named_parameters() if name != "bias"]
+        found[scorer] = _steps(module, weights, pairs, steps)
+    return found
 
 
-def pykeen(scorer: str, pairs: int, steps: int) -> dict[str, Any]:
-    """PyKEEN's interaction with the same weights."""
+def pykeen(pairs: int, steps: int) -> dict[str, Any]:
+    """PyKEEN's interactions with the same weights, by scorer."""
+    return {scorer: _steps(*_interaction(scorer), pairs, steps) for scorer in SCORERS}
+
+
+def _interaction(scorer: str) -> tuple[Any, list[Any]]:
+    """What scores heads and tails, and the weights behind it."""
     from pykeen.nn.modules import DistMultInteraction, NTNInteraction, RESCALInteraction
 
     module = _module(scorer)
@@ -38,7 +46,7 @@ def pykeen(scorer: str, pairs: int, steps: int) -> dict[str, Any]:
         given = [weight.expand(len(head), *weight.shape) for weight in weights]
         return interaction(head, given[0] if len(given) == 1 else tuple(given), tail)
 
-    return _steps(score, weights, pairs, steps)
+    return score, weights
 
 
 def _module(scorer: str) -> Any:
@@ -86,19 +94,22 @@ def main(argv: list[str] | None = None) -> None:
     options = parser(__doc__).parse_args(argv)
     need(installed("pykeen"), "needs PyKEEN: pip install 'cogstage[baselines]'")
     pairs, steps = (256, 10) if options.quick else (256, 400)
+    size = {"pairs": pairs, "steps": steps}
+    sides = {label: run_side(f"benchmarks.scorers:{name}", size) for name, label in SIDES.items()}
     rows: list[dict[str, Any]] = []
     equal = True
     for scorer in SCORERS:
-        size = {"scorer": scorer, "pairs": pairs, "steps": steps}
-        sides = {label: run_side(f"benchmarks.scorers:{name}", size) for name, label in SIDES.items()}
-        alike = [{"scorer": scorer, **side_row(label, side)} for label, side in sides.items()]
+        found = {label: side["result"][scorer] for label, side in sides.items()}
+        alike = [
+            {"scorer": scorer, **side_row(label, {**times, "peak_mb": sides[label]["peak_mb"]})}
+            for label, times in found.items()
+        ]
         add_ratios(alike, alike[-1])
         rows += alike
-        first, second = (side["result"]["checksum"] for side in sides.values())
+        first, second = (times["checksum"] for times in found.values())
         equal = equal and abs(first - second) <= 1e-4 * max(1.0, abs(second))
-    report(
-        "scorers", rows, options.out, {"dimension": DIMENSION, "pairs": pairs, "steps": steps, "equal scores": equal}
-    )
+    notes = {"dimension": DIMENSION, **size, "peak MB": "of all three in one process", "equal scores": equal}
+    report("scorers", rows, options.out, notes)
     if not equal:
         raise SystemExit("the two sides disagree")
 

@@ -1,7 +1,7 @@
 """A standalone Spark (master and two workers on loopback) writes the graph that one machine writes, byte for byte.
 
-The processes come from the pip package, through ``bin/spark-class``. In a second build, which a quick run leaves out,
-one worker is killed on the way.
+The processes come from the pip package, through ``bin/spark-class``. In a second build one
+worker is killed on the way. A quick run has one worker and no second build.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def build(documents: str, lexicon: str, out: str, engine: str, master: str) -> d
 
 
 class Standalone:
-    """A master and two workers on loopback, ended with the block."""
+    """A master and workers on loopback, ended with the block."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, workers: int) -> None:
         import pyspark
 
         self.home = Path(pyspark.__file__).parent
-        self.folder = folder
+        self.folder, self.workers = folder, workers
         self.processes: list[subprocess.Popen[bytes]] = []
         self.master = ""
 
@@ -70,7 +70,7 @@ class Standalone:
             "master", f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"
         )
         self.master = self._wait(log, r"spark://127\.0\.0\.1:\d+")
-        for name in ("worker-1", "worker-2"):
+        for name in (f"worker-{number}" for number in range(1, self.workers + 1)):
             worker = ["--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "2g", self.master]
             log = self._start(name, f"{deploy}.worker.Worker", *worker)
             self._wait(log, "Successfully registered with master")
@@ -110,7 +110,7 @@ def main(argv: list[str] | None = None) -> None:
         if options.quick:
             documents, lexicon = sample(documents, folder, 500), smaller_lexicon(lexicon, folder, 8)
         common = {"documents": str(documents), "lexicon": str(lexicon)}
-        with Standalone(folder) as spark:
+        with Standalone(folder, 1 if options.quick else 2) as spark:
             ways = {"one machine": "local", "standalone Spark": "spark"}
             if not options.quick:
                 ways["standalone Spark, a worker killed"] = "spark"

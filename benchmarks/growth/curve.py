@@ -26,7 +26,7 @@ class Curve:
     side: str  # module:function
     vary: str  # its argument that varies
     full: tuple[int, ...]
-    quick: tuple[int, ...]
+    quick: tuple[int, ...]  # none: a quick run leaves the curve out
     needed: float  # the exponent of time that cannot be avoided
     why: str
     fixed: Mapping[str, Any] = field(default_factory=dict)

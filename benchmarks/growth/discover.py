@@ -50,10 +50,9 @@ CURVES = (
         "benchmarks.growth.discover:rank",
         "nodes",
         (2_000, 4_000, 8_000, 16_000, 32_000),
-        (500, 1_000),
+        (),
         1.0,
         "what a candidate recalls is chosen among all nodes",
         {"candidates": 1_000},
-        {"candidates": 100},
     ),
 )

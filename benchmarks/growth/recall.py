@@ -72,7 +72,7 @@ def _each(took: dict[str, float]) -> dict[str, float]:
 
 
 NODES = {"full": (2_000, 4_000, 8_000, 16_000, 32_000), "quick": (1_000, 2_000)}
-EDGES = {"full": (125_000, 250_000, 500_000, 1_000_000, 2_000_000), "quick": (20_000, 40_000)}
+EDGES = {"full": (125_000, 250_000, 500_000, 1_000_000, 2_000_000), "quick": ()}
 CURVES = (
     Curve(
         "PPMI over edges",
@@ -83,7 +83,6 @@ CURVES = (
         needed=1.0,
         why="every edge has a value",
         fixed={"nodes": 16_000},
-        quick_fixed={"nodes": 1_000},
     ),
     Curve(
         "Recall, a step of L_n, over nodes",
@@ -105,14 +104,13 @@ CURVES = (
         needed=0.0,
         why="targets are sparse, and a batch's share of them is small beside the softmax",
         fixed={"nodes": 16_000},
-        quick_fixed={"nodes": 1_000},
     ),
     Curve(
         "Recall of associations over nodes",
         "nodes",
         "benchmarks.growth.recall:associations",
         "nodes",
-        **NODES,
+        **NODES | {"quick": ()},
         needed=1.0,
         why="each of the batch's 256 terms is compared with all nodes",
         fixed={"edges": 0},
