@@ -98,7 +98,10 @@ class Standalone:
 
 def main(argv: list[str] | None = None) -> None:
     """Build on one machine, on a standalone Spark, and on one that loses a worker; compare the folders."""
-    options = parser(__doc__).parse_args(argv)
+    wanted = parser(__doc__)
+    wanted.add_argument("--documents", type=int, help="the first so many documents alone")
+    options = wanted.parse_args(argv)
+    count = options.documents or (500 if options.quick else None)
     literature = need_literature(options.literature)
     documents, lexicon = literature / "documents.jsonl.gz", literature / "lexicon.tsv"
     need(installed("pyspark"), "needs pyspark: pip install 'cogstage[spark]'")
@@ -107,8 +110,10 @@ def main(argv: list[str] | None = None) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that Spark's processes are ended too
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        if count is not None:
+            documents = sample(documents, folder, count)
         if options.quick:
-            documents, lexicon = sample(documents, folder, 500), smaller_lexicon(lexicon, folder, 8)
+            lexicon = smaller_lexicon(lexicon, folder, 8)
         common = {"documents": str(documents), "lexicon": str(lexicon)}
         with Standalone(folder, 1 if options.quick else 2) as spark:
             ways = {"one machine": "local", "standalone Spark": "spark"}
@@ -130,10 +135,7 @@ def main(argv: list[str] | None = None) -> None:
                 more = {"nodes": result["nodes"], "edges": result["edges"], "identical": same}
                 rows.append(side_row(label, side, **more))
     add_ratios(rows, rows[0])
-    notes = {
-        "documents": "500" if options.quick else "all",
-        "CPU seconds, peak MB": "of the driver, not of Spark's workers",
-    }
+    notes = {"documents": count or "all", "CPU seconds, peak MB": "of the driver, not of Spark's workers"}
     report("spark_graph", rows, options.out, notes)
     if not all(row["identical"] for row in rows):
         raise SystemExit("the graphs differ")

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.annotation import terms_of, texts_of
-from benchmarks.growth.curve import Curve
-from benchmarks.harness import measured
+from benchmarks.growth.curve import Curve, best_of
 
 TASK = 2_000_000  # characters annotated together, as a build does
 
@@ -22,11 +21,12 @@ def annotate(literature: str, megabytes: int, terms: int) -> dict[str, Any]:
     annotator = Annotator(Lexicon.build(map(Entry, lexicon_of(literature, terms))))
     annotator.term_rows(["warm up"])
     texts = texts_of(literature, 75_000_000 // (megabytes * 1_000_000) or 1)
-    found = 0
-    with measured() as took:
+
+    def one() -> None:
         for task in tasks(texts, megabytes * 1_000_000):
-            found += len(annotator.term_rows(task)[0])
-    return {**took, "found": found}
+            annotator.term_rows(task)
+
+    return best_of(one, 2)
 
 
 def compile_lexicon(literature: str, terms: int) -> dict[str, Any]:
@@ -35,9 +35,7 @@ def compile_lexicon(literature: str, terms: int) -> dict[str, Any]:
 
     chosen = lexicon_of(literature, terms)
     Lexicon.build([Entry("warm up")])
-    with measured() as took:
-        Lexicon.build(map(Entry, chosen))
-    return took
+    return best_of(lambda: Lexicon.build(map(Entry, chosen)), 2)
 
 
 def one_sentence(terms_in_it: int) -> dict[str, Any]:
@@ -48,9 +46,7 @@ def one_sentence(terms_in_it: int) -> dict[str, Any]:
     annotator = Annotator(Lexicon.build(map(Entry, ("aspirin", "headache", "fever", "cough"))))
     annotator.term_rows(["warm up"])
     text = " ".join(["no fever but aspirin for headache, cough"] * (terms_in_it // 4))
-    with measured() as took:
-        annotator.term_rows([text])
-    return took
+    return best_of(lambda: annotator.term_rows([text]), 3)
 
 
 def lexicon_of(literature: str, count: int) -> list[str]:

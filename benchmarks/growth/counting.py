@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.counting import rows
-from benchmarks.growth.curve import Curve
-from benchmarks.harness import measured
+from benchmarks.growth.curve import Curve, best_of
 
 TERMS, ROWS_A_UNIT = 50_000, 20
 
@@ -28,9 +27,8 @@ def _count(n_rows: int, n_units: int, by_pairs: bool = False) -> dict[str, Any]:
 
     count_pairs(np.array([0, 0], np.int32), np.array([0, 1], np.int32), 2)
     unit, term = rows(n_rows, TERMS, n_units)
-    with measured() as took:
-        upper = count_pairs(unit, term, TERMS)
-    return {**took, **({"x": int(upper.nnz)} if by_pairs else {})}
+    found = best_of(lambda: count_pairs(unit, term, TERMS), 3)
+    return {**found, **({"x": int(count_pairs(unit, term, TERMS).nnz)} if by_pairs else {})}
 
 
 CURVES = (

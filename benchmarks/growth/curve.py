@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import run_side
+from benchmarks.harness import measured, run_side
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 TOLERANCE = 0.15  # an exponent may lie so far above the needed one before it is called too high
@@ -77,6 +77,17 @@ def exponent(size: Sequence[float], value: Sequence[float]) -> float:
     if len(set(size)) < 2:
         raise ValueError("an exponent needs two sizes")
     return float(np.polyfit(np.log(size), np.log(value), 1)[0])
+
+
+def best_of(work: Callable[[], object], repeats: int) -> dict[str, float]:
+    """The least time and the most memory of several runs: what else the machine does only ever adds time."""
+    runs = []
+    for _ in range(repeats):
+        with measured() as took:
+            work()
+        runs.append(took)
+    least = {key: min(run[key] for run in runs) for key in ("seconds", "cpu_seconds")}
+    return {**least, "work_mb": max(run["work_mb"] for run in runs)}
 
 
 @cache

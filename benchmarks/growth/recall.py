@@ -7,21 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.growth.curve import Curve
-from benchmarks.harness import measured
+from benchmarks.growth.curve import Curve, best_of
 
-BATCH, DIMENSION, REPEATS = 256, 128, 3
+BATCH, DIMENSION, REPEATS = 256, 128, 7
 
 
 def ppmi(nodes: int, edges: int) -> dict[str, Any]:
     """PPMI of the whole graph."""
     graph = _graph(nodes, edges)
     _graph(100, 1_000).ppmi()
-    with measured() as took:
-        for _ in range(REPEATS):
-            graph.__dict__.pop("matrix", None)
-            graph.ppmi()
-    return _each(took)
+
+    def one() -> None:
+        graph.__dict__.pop("matrix", None)
+        graph.ppmi()
+
+    return best_of(one, REPEATS)
 
 
 def step(nodes: int, edges: int) -> dict[str, Any]:
@@ -61,14 +61,7 @@ def _graph(nodes: int, edges: int) -> Any:
 
 def _timed(work: Callable[[], object]) -> dict[str, float]:
     work()  # what is set up once does not count
-    with measured() as took:
-        for _ in range(REPEATS):
-            work()
-    return _each(took)
-
-
-def _each(took: dict[str, float]) -> dict[str, float]:
-    return {key: value if key == "work_mb" else value / REPEATS for key, value in took.items()}
+    return best_of(work, REPEATS)
 
 
 NODES = {"full": (2_000, 4_000, 8_000, 16_000, 32_000), "quick": (1_000, 2_000)}

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.growth.curve import Curve
-from benchmarks.harness import measured
+from benchmarks.growth.curve import Curve, best_of
 
 TERMS, EDGES, BATCH = 2_000, 60_000, 32
 
@@ -35,22 +34,21 @@ def iteration(preset: str, associations: int, relations: int, dimension: int, re
     trainer.refresh()
     batches = [batch for batch in trainer.sampler.pair_batches(rng) if len(batch) == BATCH]
 
-    def one(number: int) -> None:
+    turns = iter(range(repeats + 1))
+
+    def one() -> None:
         for _ in range(config.recall_steps):
             trainer.recall_step(rng)
         for _ in range(config.recognition_steps):
             trainer.recognition_step(rng)
-        trainer.pair_step(batches[number % len(batches)])
+        trainer.pair_step(batches[next(turns) % len(batches)])
 
-    one(0)
-    with measured() as took:
-        for number in range(repeats):
-            one(number + 1)
-    return {key: value if key == "work_mb" else value / repeats for key, value in took.items()}
+    one()  # what is set up once does not count
+    return best_of(one, repeats)
 
 
 SIDE = "benchmarks.growth.training:iteration"
-COMMON = {"associations": 32, "relations": 5, "dimension": 128, "repeats": 3}
+COMMON = {"associations": 32, "relations": 5, "dimension": 128, "repeats": 5}
 FEW = {"relations": 2, "dimension": 32, "repeats": 1}  # in a quick run
 
 
