@@ -52,6 +52,7 @@ def run_all(arguments: list[str]) -> int:
         codes.append(subprocess.run([sys.executable, "-m", "benchmarks", name, *arguments]).returncode)
         seconds, cpu = time.perf_counter() - begun, _children_seconds() - worked
         lines.append(f"{name:24}{outcomes.get(codes[-1], 'FAILED'):10}{seconds:8.1f} s{cpu:10.1f} CPU s")
+        print(f"\n{lines[-1]}", flush=True)
     print("\n## all\n", *lines, f"{'together':34}{'':10}{_children_seconds():10.1f} CPU s", sep="\n")
     return FAILED if any(code not in outcomes for code in codes) else DONE
 

@@ -115,7 +115,7 @@ CURVES = (
         "terms of the lexicon",
         "benchmarks.growth.annotation:compile_lexicon",
         "terms",
-        (16_000, 32_000, 64_000, 128_000, 256_000),
+        (7_500, 15_000, 30_000, 60_000, 120_000),
         (),
         1.0,
         "every term is entered once",

@@ -40,6 +40,7 @@ def _panel(axes: Any, size: Sequence[float], value: Sequence[float], slope: floa
         axes.set_title(f"exponent {slope:.2f}", fontsize=8)
     axes.set_ylabel(label, fontsize=8)
     axes.tick_params(labelsize=7)
+    axes.minorticks_off()
     low, high = min(value), max(value)
     if high < 8 * low:  # a nearly level line keeps its level look
         axes.set_ylim(low / 4, high * 4)

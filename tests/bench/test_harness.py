@@ -32,6 +32,16 @@ def test_an_unknown_name_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> Non
     assert "counting" in capsys.readouterr().err
 
 
+def test_all_of_them_end_with_what_became_of_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(front, "names", lambda: ["annotation"])
+    assert front.main(["--quick", "all", "--literature", str(tmp_path)]) == front.DONE  # left out is not failed
+    assert "annotation              left out" in capfd.readouterr().out
+    assert front.main(["all", "--no-such-option"]) == front.FAILED
+    assert "annotation              FAILED" in capfd.readouterr().out
+
+
 @pytest.mark.parametrize("name", NEED_LITERATURE)
 def test_without_the_literature_set_it_is_left_out_with_a_reason(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
