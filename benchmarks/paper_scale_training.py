@@ -18,7 +18,7 @@ LIMIT_MB = 6 * 1024
 PASSES = ("L_n, a pass over the nodes s", "L_r, a pass over the facts s", "L_p, a pass over the pairs s")
 
 
-def published(terms: int, edges: int, topics: int, facts: int, steps: int) -> dict[str, Any]:
+def published(terms: int, edges: int, topics: int, facts: int, steps: int, batch: int) -> dict[str, Any]:
     """The same passes with every tensor of the equations materialised; few steps, since each takes long."""
     import torch
     from torch.nn import functional as F
@@ -29,7 +29,7 @@ def published(terms: int, edges: int, topics: int, facts: int, steps: int) -> di
     from cogstage.model.sampling import Sampler
 
     graph, dataset = planted(Plan(terms=terms, edges=edges, topics=topics, facts=facts, relations=5))
-    config, ppmi = PRESETS["paper"], graph.ppmi()
+    config, ppmi = PRESETS["paper"].replace(pair_batch=batch), graph.ppmi()
     graph.__dict__.pop("matrix", None)
     torch.manual_seed(0)
     model = PublishedModel(graph.n_nodes, 5, config.dimension)
@@ -81,7 +81,7 @@ def _passes(steps: Sequence[Callable[[int], Any]], whole: Sequence[int], count: 
     return {"seconds": seconds, "cpu_seconds": cpu, "parts": parts}
 
 
-def train(preset: str, terms: int, edges: int, topics: int, facts: int, steps: int) -> dict[str, Any]:
+def train(preset: str, terms: int, edges: int, topics: int, facts: int, steps: int, batch: int) -> dict[str, Any]:
     """Set up everything, run ``steps`` steps of each loss, and say what an epoch of them takes."""
     import torch
 
@@ -103,7 +103,7 @@ def train(preset: str, terms: int, edges: int, topics: int, facts: int, steps: i
     ppmi = graph.ppmi()
     graph.__dict__.pop("matrix", None)
     timed("PPMI s", begun)
-    config = PRESETS[preset]
+    config = PRESETS[preset].replace(pair_batch=min(batch, PRESETS[preset].pair_batch))
     torch.manual_seed(0)
     network = Network(config, graph.n_nodes, 5, range(5), config.folds)
     if config.warm_start == "svd":
@@ -138,9 +138,10 @@ def main(argv: list[str] | None = None) -> None:
     from benchmarks.planted import PAPER
 
     options = parser(__doc__).parse_args(argv)
-    size = {"terms": PAPER.terms, "edges": PAPER.edges, "topics": PAPER.topics, "facts": PAPER.facts, "steps": 15}
+    size = {"terms": PAPER.terms, "edges": PAPER.edges, "topics": PAPER.topics, "facts": PAPER.facts}
+    size |= {"steps": 15, "batch": 128}
     if options.quick:
-        size = {"terms": 3_000, "edges": 100_000, "topics": 20, "facts": 100, "steps": 1}
+        size = {"terms": 3_000, "edges": 100_000, "topics": 20, "facts": 100, "steps": 1, "batch": 24}
     notes: dict[str, Any] = {**size, "seconds": "of one pass of L_n, L_r and L_p together", "limit MB": LIMIT_MB}
     rows: list[dict[str, Any]] = []
     for label, function, more in (
