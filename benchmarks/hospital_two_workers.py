@@ -1,8 +1,8 @@
 """A small hospital beyond one machine: Spark with two workers and torchrun with two processes, one of each killed.
 
 Spark stands alone on loopback (see spark_graph.py) and writes the bytes that one machine writes, also when a worker is
-killed at work. Of two training processes one is killed with -9; torchrun starts both again, they go on from the last
-checkpoint, and end in the weights of two that were left alone.
+killed at work; a quick run leaves Spark out. Of two training processes one is killed with -9; torchrun starts both
+again, they go on from the last checkpoint, and end in the weights of two that were left alone.
 """
 
 from __future__ import annotations
@@ -46,22 +46,22 @@ class Killing:
             time.sleep(0.02)
 
 
-def graphs(folder: Path, quick: bool) -> list[dict[str, Any]]:
-    """The graph of one machine, of Spark (not in a quick run), and of a Spark that loses a worker."""
+def graphs(folder: Path, spark: bool) -> list[dict[str, Any]]:
+    """The graph of one machine; and where asked for, that of Spark, and of a Spark that loses a worker."""
     hospital = folder / "hospital"
     build = [*COGSTAGE, "graph", "build", str(hospital / "notes"), "--lexicon", str(hospital / "lexicon.tsv")]
     build += ["--unit", "patient-window", "--window", "1d"]
-    rows = []
-    with Standalone(folder) as spark:
-        on_spark = [*build, "--engine", "spark", "--master", spark.master]
+    rows = [_run("graph, one machine", build, folder)]
+    if not spark:
+        return rows
+    with Standalone(folder, 2) as cluster:
+        on_spark = [*build, "--engine", "spark", "--master", cluster.master]
 
         def working() -> bool:
-            return any("pyspark" in _command_line(pid) for pid in descendants(spark.processes[2].pid)[2:])
+            return any("pyspark" in _command_line(pid) for pid in descendants(cluster.processes[2].pid)[2:])
 
-        rows.append(_run("graph, one machine", build, folder))
-        if not quick:
-            rows.append(_run("graph, Spark, two workers", on_spark, folder))
-        killing = Killing(working, lambda _: spark.kill_worker())
+        rows.append(_run("graph, Spark, two workers", on_spark, folder))
+        killing = Killing(working, lambda _: cluster.kill_worker())
         rows.append(_run("graph, Spark, a worker killed", on_spark, folder, killing))
     return rows
 
@@ -127,29 +127,19 @@ def compare(rows: list[dict[str, Any]], folder: Path) -> bool:
 def main(argv: list[str]) -> None:
     """Build and train in every way, and compare."""
     options = parser(__doc__).parse_args(argv)
-    need(installed("pyspark"), "needs pyspark: pip install 'cogstage[spark]'")
-    need(shutil.which("java") is not None, "needs Java")
+    need(options.quick or installed("pyspark"), "needs pyspark: pip install 'cogstage[spark]'")
+    need(options.quick or shutil.which("java") is not None, "needs Java")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that Spark's processes are ended too
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         plan = QUICK if options.quick else SMALL
         made = write_hospital(plan, folder / "hospital")
-        rows = graphs(folder, options.quick)
-        facts, dataset = folder / "facts", folder / "dataset"
-        for line in (
-            ["facts", "table", str(folder / "hospital" / "facts.tsv"), "--out", str(facts)],
-            [
-                "dataset",
-                "build",
-                "--graph",
-                str(folder / "graph_one_machine"),
-                "--facts",
-                str(facts),
-                "--out",
-                str(dataset),
-            ],
+        rows = graphs(folder, spark=not options.quick)
+        for words in (
+            ["facts", "table", folder / "hospital" / "facts.tsv", "--out", folder / "facts"],
+            ["dataset", "build", "-g", folder / "graph_one_machine", "-f", folder / "facts", "-o", folder / "dataset"],
         ):
-            run_measured([*COGSTAGE, *line], folder / "dataset.log", cwd=ROOT)
+            run_measured([*COGSTAGE, *map(str, words)], folder / "dataset.log", cwd=ROOT)
         rows += models(folder, options.quick)
         equal = compare(rows, folder)
     report("hospital_two_workers", rows, options.out, made)

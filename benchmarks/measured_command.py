@@ -58,11 +58,11 @@ def run_measured(
 
 def tree_mb(pid: int) -> float:
     """Megabytes that a process and its descendants hold now, or that one of them alone has held before."""
-    together, alone = 0, 0
-    for process in descendants(pid):
-        together += _kilobytes(process, "smaps_rollup", "Pss:")
-        alone = max(alone, _kilobytes(process, "status", "VmHWM:"))
-    return max(together, alone) / 1024
+    processes = descendants(pid)
+    held = max(_kilobytes(process, "status", "VmHWM:") for process in processes)
+    if len(processes) > 1:  # what is shared takes long to tell
+        held = max(held, sum(_kilobytes(process, "smaps_rollup", "Pss:") for process in processes))
+    return held / 1024
 
 
 def descendants(pid: int) -> list[int]:

@@ -7,11 +7,12 @@ import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benchmarks import hospital_end_to_end as street
 from benchmarks import hospital_two_workers as workers
-from benchmarks.hospital import Plan
+from benchmarks.hospital import Plan, write_hospital
 from benchmarks.measured_command import disk_mb, run_measured
 
 PLAN = Plan()
@@ -82,18 +83,36 @@ def test_the_whole_street(tmp_path: Path) -> None:
     assert all(row["peak_mb"] > 10 and row["disk_mb"] > 0 for row in found["rows"])
     notes = found["notes"]
     assert notes["terms"] == plan.terms
-    assert notes["facts in the data set"]["may_treat"] == round(plan.table * 18_323)
-    assert notes["the rules themselves"]["f1"] > 0.85  # exceptions, and negatives that follow a rule, cost the rest
-    assert notes["of these predicted positive"] > 20
-    assert notes["rationales that are true by the rules"] > 0.5  # of pairs of the right kinds 1 in 6 is
+    assert sum(notes["facts"]["may_treat"]) == round(plan.table * 18_323)
+    figures = notes["figures"]
+    assert figures["the rules themselves"]["f1"] > 0.85  # exceptions, and negatives that follow a rule, cost the rest
+    assert figures["cogstage"]["auroc"] > figures["degree"]["auroc"] + 0.1
+    assert notes["predicted positive"] > 20
+    assert notes["true rationales"] > 0.5  # of pairs of the right kinds 1 in 6 is
+    written = (tmp_path / "hospital_end_to_end.md").read_text(encoding="utf-8")
+    assert f"{plan.terms:,} terms, {notes['edges']:,} edges" in written
+    assert notes["examples"][0]["pair"] in written
+
+
+def equal(rows: list[dict[str, Any]]) -> list[bool]:
+    return [value for row in rows for name, value in row.items() if name.startswith("equal to")]
 
 
 @pytest.mark.slow
-def test_killed_workers_change_nothing(tmp_path: Path) -> None:
+def test_a_killed_training_process_changes_nothing(tmp_path: Path) -> None:
+    workers.main(["--quick", "--out", str(tmp_path)])
+    rows = json.loads((tmp_path / "hospital_two_workers.json").read_text(encoding="utf-8"))["rows"]
+    assert equal(rows) == [True]
+
+
+@pytest.mark.slow
+def test_a_killed_spark_worker_changes_nothing(tmp_path: Path) -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java, which is not installed")
-    workers.main(["--quick", "--out", str(tmp_path)])
-    rows = json.loads((tmp_path / "hospital_two_workers.json").read_text(encoding="utf-8"))["rows"]
-    equal = [value for row in rows for name, value in row.items() if name.startswith("equal to")]
-    assert equal == [True, True]
+    write_hospital(workers.QUICK, tmp_path / "hospital")
+    rows = workers.graphs(tmp_path, spark=True)
+    assert workers.compare(rows, tmp_path)
+    assert equal(rows) == [True, True]
+    (tmp_path / "graph_Spark_a_worker_killed" / "edges.parquet").write_bytes(b"other")
+    assert not workers.compare(rows, tmp_path)
