@@ -142,6 +142,26 @@ def test_lazy_adam_is_adam_on_touched_rows() -> None:
     assert torch.equal(lazy[[0, 2, 3, 5]], start[[0, 2, 3, 5]])
 
 
+@pytest.mark.parametrize("shape", [(2,), (2, 3), (2, 3, 4)])
+def test_a_decision_head_learns_as_if_alone(shape: tuple[int, ...]) -> None:
+    """Head 1 gets a gradient in one step of four: what it becomes is what four steps of its own would make of it."""
+    torch.manual_seed(0)
+    start, gradients = torch.randn(shape, dtype=torch.float64), torch.randn(16, *shape[1:], dtype=torch.float64)
+    both = torch.nn.Parameter(start.clone())
+    alone = torch.nn.Parameter(start[1:].clone())
+    adam = Adam([("heads", both)], 0.1, 0.0, {"heads": 0.2}, Processes(), ["heads"])
+    reference = torch.optim.AdamW([alone], lr=0.1, weight_decay=0.2)
+    for number, gradient in enumerate(gradients):
+        row = int(number % 4 == 3)
+        both.grad = torch.zeros_like(start)
+        both.grad[row] = gradient
+        adam.step()
+        if row:
+            alone.grad = gradient[None].clone()
+            reference.step()
+    assert torch.allclose(both[1:], alone, atol=1e-6)
+
+
 def test_gradient_is_clipped() -> None:
     parameter = torch.nn.Parameter(torch.zeros(3))
     adam = Adam([("p", parameter)], 0.1, 1.0, {}, Processes())

@@ -115,6 +115,44 @@ def test_folds_hide_their_pairs(small: tuple[Graph, Dataset]) -> None:
         assert not own & set(map(tuple, seen.tolist()))
 
 
+def test_negatives_lack_as_many_facts_as_positives(small: tuple[Graph, Dataset]) -> None:
+    """A positive's own fold hides a fact of its head and one of its tail; so does that of a negative where it can."""
+    from cogstage.model.config import PRESETS
+    from cogstage.model.sampling import Sampler
+
+    graph, dataset = small
+    sampler = Sampler(dataset.for_fitting(), PRESETS["default"], graph.n_nodes, [0, 1])
+    facts, folds, train = dataset.facts("train"), sampler.fact_folds, sampler.train
+    pairs, times = np.unique(np.stack([train.head, train.tail], 1), axis=0, return_counts=True)
+    twice = set(map(tuple, pairs[times > 1].tolist()))  # a negative of two relations has one fold
+    assert (train.fold >= 0).all()
+    for number in np.flatnonzero(train.label == 0).tolist():
+        if (train.head[number], train.tail[number]) in twice:
+            continue
+        same = facts.relation == train.target[number]
+        of_head = set(folds[same & (facts.head == train.head[number])].tolist())
+        of_tail = set(folds[same & (facts.tail == train.tail[number])].tolist())
+        wanted = of_head & of_tail or of_head | of_tail
+        assert not wanted or train.fold[number] in wanted
+
+
+def test_small_relations_get_their_steps(small: tuple[Graph, Dataset]) -> None:
+    from cogstage.model.config import PRESETS
+    from cogstage.model.sampling import Sampler
+
+    graph, dataset = small
+    config = PRESETS["default"].replace(pair_batch=16)
+    sampler = Sampler(dataset.for_fitting(), config, graph.n_nodes, [0, 1])
+    sizes = np.bincount(sampler.train.target)
+    least = 3 * int(sizes.max()) / 16
+    batches = sampler.pair_batches(np.random.default_rng(0), least)
+    for target, size in enumerate(sizes.tolist()):
+        drawn = np.concatenate([batch.head for batch in batches if batch.target[0] == target])
+        assert len(drawn) % size == 0
+        assert len(drawn) >= 16 * least
+    assert len(np.concatenate([b.head for b in sampler.pair_batches(np.random.default_rng(0))])) == sizes.sum()
+
+
 @pytest.mark.slow
 def test_killed_run_resumes_to_the_same_result(small: tuple[Graph, Dataset], tmp_path: Path) -> None:
     graph, data = save_both(*small, tmp_path)

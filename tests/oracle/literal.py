@@ -127,14 +127,14 @@ def decide(
     bilinear: float | None = None,
     known: dict[tuple[int, int], set[int]] | None = None,
     recall_features: bool = False,
-    formed_only: bool = False,
+    silent_unformed: bool = False,
     nearness: bool = False,
     hide_pair: bool = False,
     usual: Callable[[int, int, int], bool] = lambda i, k, j: True,
 ) -> Decided:
     """Stages 2 and 3 for the target (h, r, t); ``clip`` asks for margins, the rest are the options of their names."""
     q, made = head_number, Decided()
-    vectors, formed = [], []
+    vectors, kept, speaks = [], [], []
     for i, p_i in heads:
         for j, p_j in tails:
             masked = masked_relations(h, r, t, i, j, relations)
@@ -153,9 +153,7 @@ def decide(
                 total = total + w["recall.term"][j] @ w["pair_vectors.w_tail"][q]
             if clip is not None:
                 for k in range(2 * relations):
-                    margin = (
-                        torch.zeros((), dtype=a.dtype) if k in masked else (scores[k] - scores[-1]).clamp(-clip, clip)
-                    )
+                    margin = torch.zeros((), dtype=a.dtype) if k in masked else (scores[k] - scores[-1]).clamp(0, clip)
                     total = total + margin * w["pair_vectors.w_margin"][q, k]
             for k in facts:
                 total = total + w["pair_vectors.w_known"][q, k]
@@ -172,8 +170,9 @@ def decide(
             made.pairs.append((i, j))
             made.probability.append(p)
             vectors.append(total.tanh())
-            formed.append(not (hide_pair and (i, j) in ((h, t), (t, h))) and any(x.item() > 0 for x in p))
-    return _weigh(w, made, vectors, formed if formed_only else [True] * len(formed), q)
+            kept.append(not (hide_pair and (i, j) in ((h, t), (t, h))))
+            speaks.append(not silent_unformed or any(x.item() > 0 for x in p))
+    return _weigh(w, made, vectors, kept, q, speaks)
 
 
 def decide_on_facts(
@@ -201,10 +200,12 @@ def decide_on_facts(
         made.pairs.append((a, b))
         made.probability.append([one if x == k else 0 * one for x in range(2 * relations)])
         vectors.append((vector @ w_p + w["pair_vectors.bias"][0]).tanh())
-    return _weigh(w, made, vectors, [True] * len(vectors), 0)
+    return _weigh(w, made, vectors, [True] * len(vectors), 0, [True] * len(vectors))
 
 
-def _weigh(w: Parameters, made: Decided, vectors: list[Tensor], kept: list[bool], q: int) -> Decided:
+def _weigh(
+    w: Parameters, made: Decided, vectors: list[Tensor], kept: list[bool], q: int, speaks: list[bool]
+) -> Decided:
     gates = []
     for e in vectors:
         hidden = e
@@ -218,11 +219,12 @@ def _weigh(w: Parameters, made: Decided, vectors: list[Tensor], kept: list[bool]
         (g.exp() for g, keep in zip(gates, kept, strict=True) if keep), start=torch.zeros((), dtype=gates[0].dtype)
     )
     r = torch.zeros_like(vectors[0])
-    for e, g, keep in zip(vectors, gates, kept, strict=True):
+    for e, g, keep, says in zip(vectors, gates, kept, speaks, strict=True):
         weight = g.exp() / total if keep else torch.zeros_like(g)
-        r = r + weight * e
+        said = e if says else torch.zeros_like(e)
+        r = r + weight * said
         made.attention.append(weight)
-        made.value.append(w["decision.w_relation"][q] @ e)
+        made.value.append(w["decision.w_relation"][q] @ said)
     made.logit = w["decision.w_relation"][q] @ r + w["decision.bias"][q]
     return made
 

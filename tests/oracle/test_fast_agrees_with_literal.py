@@ -137,6 +137,8 @@ def test_default_recipe(dtype: torch.dtype, mask: str) -> None:
     network.known = KnownFacts(facts, RELATIONS, TERMS)
     with torch.no_grad():
         network.recognition.matrix.mul_(60)
+        for parameter in (network.decision.v, network.decision.w_relation):  # not as informed as they begin
+            parameter.copy_(torch.randn(parameter.shape))
         network.recall.context[0] = 3 * network.recall.term[0]
         network.recall.context[1] = 3 * network.recall.term[1]
     weights = parameters_of(network)
@@ -147,7 +149,7 @@ def test_default_recipe(dtype: torch.dtype, mask: str) -> None:
     h, r, t, candidates = 0, 1, 1, list(range(10))
     heads, tails = (literal.associations(weights, x, candidates, 4) for x in (h, t))
     options = {"clip": config.margin_clip, "bilinear": network.recognition.scale, "known": known}
-    options |= {"recall_features": True, "formed_only": True, "nearness": True, "hide_pair": mask == "pair"}
+    options |= {"recall_features": True, "silent_unformed": True, "nearness": True, "hide_pair": mask == "pair"}
     types = ["a", "a", "b", "", "a", "b", "b", "a", "a", "b", "a", "b", "a", "b"]
     network.types = UsualTypes(types, facts, RELATIONS)
     joined = {(k, types[a], types[b]) for a, k, b in zip(facts.head, facts.relation, facts.tail, strict=True)}
@@ -167,7 +169,11 @@ def test_default_recipe(dtype: torch.dtype, mask: str) -> None:
     assert fast.relation_probability[0, slow.pairs.index((0, 1)), r] == 0  # a known fact, and the target
     hidden = [mask == "pair" and pair in ((h, t), (t, h)) for pair in slow.pairs]
     formed = [any(p.item() > 0 for p in row) for row in slow.probability]
-    assert fast.valid[0].tolist() == [f and not x for f, x in zip(formed, hidden, strict=True)]
+    assert any(formed)
+    assert not all(formed)
+    assert fast.valid[0].tolist() == [not x for x in hidden]
+    assert fast.formed[0].tolist() == [f and not x for f, x in zip(formed, hidden, strict=True)]
+    close(fast.contribution[0], [a * v for a, v in zip(slow.attention, slow.value, strict=True)], tolerance * 10)
     assert float(fast.attention[0].sum()) == pytest.approx(1.0, abs=1e-5)
     # stage 3's own parameters learn; recognition is taken as it is
     for name in ("recall.term", "recognition.matrix", "recognition.offset"):

@@ -116,7 +116,7 @@ def _measure(
 ) -> dict[str, np.ndarray]:
     """Every figure of a batch, one value a pair."""
     network = model.network
-    valid = assumptions.valid
+    valid = assumptions.formed  # what can be shown; removal tests choose among these
     score = scores_of(assumptions).masked_fill(~valid, -1.0)
     whole = assumptions.logit.sigmoid()
     order = {
@@ -125,9 +125,9 @@ def _measure(
         "lowest": score.masked_fill(~valid, 2.0).argsort(dim=1, stable=True),
     }
     attention = assumptions.attention
-    entropy = -(attention * attention.clamp(min=1e-30).log()).sum(1)
     found = {
-        "effective assumptions": entropy.exp(),
+        "effective assumptions": effective_number(attention * valid),
+        "effective pairs, unrecognised ones too": effective_number(attention),
         "attention on unrecognised pairs": (attention * (assumptions.relation_probability.sum(2) == 0)).sum(1),
     }
     for k in ks:
@@ -149,6 +149,12 @@ def _measure(
             result[f"removal raises p, top@{k}"] = (effect[:, :k] < 0).float().mean(1).numpy()
     result |= _held_out_precision(model, assumptions, held_out, ks, generator)
     return result
+
+
+def effective_number(weight: torch.Tensor) -> torch.Tensor:
+    """exp of the entropy of weights (B, P) that are made to sum to 1: (B,)."""
+    weight = weight / weight.sum(1, keepdim=True).clamp(min=1e-30)
+    return (-(weight * weight.clamp(min=1e-30).log()).sum(1)).exp()
 
 
 def leave_one_out(network: Network, assumptions: Assumptions, chosen: torch.Tensor) -> torch.Tensor:

@@ -156,7 +156,7 @@ def _evaluate(
             assumptions = _made_uniform(network, assumptions)
         best = (
             scores_of(assumptions)
-            .masked_fill(~assumptions.valid, -1.0)
+            .masked_fill(~assumptions.formed, -1.0)
             .topk(min(5, assumptions.valid.shape[1]))
             .indices
         )

@@ -19,6 +19,7 @@ from cogstage.model.bilinear import Bilinear
 from cogstage.model.config import Config
 from cogstage.model.decision import Decision
 from cogstage.model.frozen import Told, read
+from cogstage.model.informed import begin_informed
 from cogstage.model.kernels import distinct_pairs, on_numba
 from cogstage.model.known_facts import KnownFacts, UsualTypes
 from cogstage.model.recall import AssociationTable, Recall
@@ -120,8 +121,13 @@ class Assumptions:
 
     @property
     def valid(self) -> Tensor:
-        """(B, P) False where there is no assumption: too few facts, or no relation where one is demanded."""
+        """(B, P) False where there is no assumption: too few facts, or the target's own pair."""
         return torch.ones_like(self.distinct, dtype=torch.bool) if self.kept is None else self.kept
+
+    @property
+    def formed(self) -> Tensor:
+        """(B, P) the assumptions that can be read: there, and some relation beats NA."""
+        return (self.distinct_probability > 0).any(1)[self.distinct] & self.valid
 
     @property
     def relation_probability(self) -> Tensor:
@@ -153,6 +159,8 @@ class Network(nn.Module):
         self.folds = nn.ModuleList(kind(config, terms, relations) for _ in range(folds))
         self.pair_vectors = PairVectors(config, relations, len(targets))
         self.decision = Decision(config, len(targets))
+        if config.informed_start and config.world == "open" and config.pair_dimension != 1:
+            begin_informed(self)
         self.known: KnownFacts | None = None  # the training facts, where assumptions may use them
         self.types: UsualTypes | None = None  # the types a relation joins, where they restrict recognition
 
@@ -162,14 +170,14 @@ class Network(nn.Module):
         pairs = self._distinct(recalled, target)
         terms, told = self._recognise(pairs, fold)
         p = told[:, : self.recognition.na].detach()
-        kept = self._kept(recalled, p, pairs.which)
-        rows, beside, cells = self._vectors_wanted(recalled, pairs.which, kept)
-        gate, value = self._weigh(terms, pairs, told, rows, beside, head)
-        if cells is None:
-            gate, value = gate[pairs.which], value[pairs.which]  # (B, P)
-        else:
-            empty = gate.new_zeros(pairs.which.numel())
-            gate, value = (empty.scatter(0, cells, x).reshape(pairs.which.shape) for x in (gate, value))
+        formed = (p > 0).any(1)[pairs.which]
+        kept = self._kept(recalled)
+        if self.config.recall_features or self.config.nearness:
+            gate, value = self._weigh_each(recalled, terms, pairs, told, formed, kept, head)
+        else:  # e depends on (i, j) alone
+            gate, value = (x[pairs.which] for x in self._weigh(terms, pairs, told, None, None, head))
+        if self.config.silent_unformed:
+            value = value * formed
         used = kept
         if self.training and self.config.attention_dropout:
             lucky = torch.rand(gate.shape, device=gate.device) >= self.config.attention_dropout
@@ -179,28 +187,31 @@ class Network(nn.Module):
         bias = self.decision.bias[head]
         return Assumptions(recalled, gate, attention, value, logit, bias, head, p, pairs.which, kept)
 
-    def _kept(self, recalled: Recalled, p: Tensor, which: Tensor) -> Tensor | None:
+    def _kept(self, recalled: Recalled) -> Tensor | None:
         """Which assumptions are there at all (B, P); None is all of them."""
-        kept = recalled.valid
-        if self.config.formed_only and kept is None:
-            kept = (p > 0).any(1)[which]
         if self.config.mask == "pair" and recalled.pair_relation is None:
-            other = ~(recalled.forward() | recalled.backward())
-            kept = other if kept is None else kept & other
-        return kept
+            return ~(recalled.forward() | recalled.backward())
+        return recalled.valid
 
-    def _vectors_wanted(
-        self, recalled: Recalled, which: Tensor, kept: Tensor | None
-    ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        """Which vectors e are to be made: their distinct pairs (M,), what the target adds (M, f), their places (M,).
-
-        Where the target adds nothing, e is made once for each distinct pair: None throughout.
-        """
-        if not (self.config.recall_features or self.config.nearness):
-            return None, None, None
-        flat = which.reshape(-1)
-        cells = torch.arange(len(flat), device=flat.device) if kept is None else kept.reshape(-1).nonzero()[:, 0]
-        return flat[cells], self._beside(recalled, cells), cells
+    def _weigh_each(
+        self,
+        recalled: Recalled,
+        terms: Tensor,
+        pairs: _Distinct,
+        told: Tensor,
+        formed: Tensor,
+        kept: Tensor | None,
+        head: int,
+    ) -> tuple[Tensor, Tensor]:
+        """g and W_r·e of every kept assumption: (B, P), (B, P). Of unformed ones there is nothing to be told."""
+        flat = pairs.which.reshape(-1)
+        gate = value = told.new_zeros(len(flat))
+        for choice, features in ((formed, told), (~formed, None)):
+            wanted = choice if kept is None else choice & kept
+            cells = wanted.reshape(-1).nonzero()[:, 0]
+            found = self._weigh(terms, pairs, features, flat[cells], self._beside(recalled, cells), head)
+            gate, value = (x.scatter(0, cells, y) for x, y in zip((gate, value), found, strict=True))
+        return gate.reshape(pairs.which.shape), value.reshape(pairs.which.shape)
 
     def _beside(self, recalled: Recalled, cells: Tensor) -> Tensor:
         """What e_ij is told besides (i, j), of its terms and the targets they were recalled for: (M, f)."""
@@ -220,16 +231,29 @@ class Network(nn.Module):
         return torch.stack(columns, 1)
 
     def _weigh(
-        self, terms: Tensor, pairs: _Distinct, told: Tensor, rows: Tensor | None, beside: Tensor | None, head: int
+        self,
+        terms: Tensor,
+        pairs: _Distinct,
+        told: Tensor | None,
+        rows: Tensor | None,
+        beside: Tensor | None,
+        head: int,
     ) -> tuple[Tensor, Tensor]:
-        """g and W_r·e of the wanted assumption vectors e: (M,), (M,)."""
+        """g and W_r·e of assumption vectors e: (M,), (M,); ``rows`` are their distinct pairs, None is each of them.
+
+        They are told of the pair (U, f), unless that is None, and of what stands beside it (M, f).
+        """
         blocks = self.pair_vectors.blocks(terms, head)
         weights = self.pair_vectors.weights(self.recognition.relation[: self.recognition.na], head)
+        if told is None and beside is not None:
+            weights = weights[-beside.shape[1] :]
         gates, values = [], []
         for begin in range(0, max(len(pairs.left if rows is None else rows), 1), PAIRS_AT_ONCE):
             chosen = slice(begin, begin + PAIRS_AT_ONCE)
             row = chosen if rows is None else rows[chosen]
-            seen = told[row] if beside is None else torch.cat([told[row], beside[chosen]], 1)
+            parts = [] if told is None else [told[row]]
+            parts += [] if beside is None else [beside[chosen]]
+            seen = torch.cat(parts, 1)
             ends = (pairs.left[row], pairs.right[row]) if blocks is not None else (pairs.left, pairs.right)
             vectors = self.pair_vectors(blocks, *ends, seen, weights, head)
             gate, value = self.decision.weigh(F.dropout(vectors, self.config.dropout, self.training), head)
@@ -238,20 +262,13 @@ class Network(nn.Module):
         return torch.cat(gates), torch.cat(values)
 
     def erasure_loss(self, assumptions: Assumptions, label: Tensor, top: int = 5) -> Tensor:
-        """Asks of the ``top`` assumptions that they suffice, and that p falls without them; summed over pairs."""
-        config, attention = self.config, assumptions.attention.detach()
+        """Asks that p falls when a positive pair's ``top`` recognised assumptions are removed; summed over pairs."""
+        config, attention = self.config, assumptions.attention.detach() * assumptions.formed
         best = attention.topk(min(top, attention.shape[1]), dim=1).indices
-        mask = torch.zeros_like(assumptions.valid).scatter(1, best, True)
-        loss = assumptions.logit.new_zeros(())
-        if config.sufficiency:
-            alone = self.decide(assumptions, mask)
-            loss = loss + config.sufficiency * F.binary_cross_entropy_with_logits(alone, label, reduction="sum")
-        if config.comprehensiveness:
-            fall = assumptions.logit.sigmoid() - self.decide(assumptions, ~mask).sigmoid()
-            # twice, as half of the pairs are positive
-            short = (config.comprehensiveness_goal - fall).clamp(min=0.0) * label
-            loss = loss + 2 * config.comprehensiveness * short.sum()
-        return loss
+        without = torch.ones_like(assumptions.valid).scatter(1, best, False)
+        fall = assumptions.logit.sigmoid() - self.decide(assumptions, without).sigmoid()
+        short = (config.comprehensiveness_goal - fall).clamp(min=0.0) * label
+        return 2 * config.comprehensiveness * short.sum()  # twice, as half of the pairs are positive
 
     def decide(self, assumptions: Assumptions, keep: Tensor) -> Tensor:
         """The logit (B,) when only the assumptions in ``keep`` (B, P) are left: g = -∞ elsewhere, softmax again."""

@@ -46,10 +46,11 @@ class Config:
     mask: str = "pair"  # what is hidden of the target: its "target" relation, or the "pair" with any relation
     typed_relations: bool = True  # a relation is only recognised between types that its training facts usually join
     known_facts: bool = True  # an assumption that is a training fact is recognised, and e_ij is told so
-    formed_only: bool = True  # attention goes to assumptions alone in which some relation beats NA
+    silent_unformed: bool = True  # an assumption in which no relation beats NA takes attention, but its value is 0
+    informed_start: bool = True  # stage 3 begins from the leads of the target's relation near the target (informed.py)
     attention_layer: bool = False  # g = vᵀ·tanh(W_a·e + b_a); without it g = vᵀ·e
-    margins: bool = True  # assumptions also carry s_k - s_NA (clipped), mapped linearly into e_ij
-    margin_clip: float = 6.0  # margins are cut to [-clip, clip]
+    margins: bool = True  # assumptions also carry by how far relations beat NA, mapped linearly into e_ij
+    margin_clip: float = 6.0  # s_k - s_NA is cut to [0, clip]
     term_offset: bool = False  # stages 2 and 3 see υ_i + δ_i with a learned δ_i, not υ_i itself
     attention: str = "softmax"  # "sparsemax" and "entmax" give most assumptions a weight of exactly 0
     dropout: float = 0.0  # share of e_ij's coordinates dropped in training
@@ -81,13 +82,12 @@ class Config:
 
     # stage 3, L_p, and the course of training
     pair_batch: int = 64  # pairs in a batch of L_p
-    sufficiency: float = 0.3  # weight of the loss of the top 5 assumptions alone
-    comprehensiveness: float = 0.3  # weight of the demand that p falls when a positive pair's top 5 are removed
+    comprehensiveness: float = 0.4  # weight of the demand that p falls when a positive pair's top 5 are removed
     comprehensiveness_goal: float = 0.3  # by how much it should fall
     pairs_reach_terms: bool = False  # L_p also moves the term and relation vectors, not stage 3 alone
     refresh_every: int = 0  # iterations between two recalls of the associations; 0 is once an epoch
     epochs: int = 4  # at most
-    least_steps: int = 300  # more epochs than that where a data set is so small that they make fewer steps
+    least_steps: int = 100  # more epochs than that where a data set is so small that they make fewer steps
     patience: int = 10  # epochs without a better dev F1 before training stops
     optimizer: str = "lazy_adam"  # moments of a term's row move only when the row is touched; "adam" is dense
     learning_rate: float = 5e-3  # of Adam
@@ -190,7 +190,8 @@ PRESETS: dict[str, Config] = {
         mask="target",
         typed_relations=False,
         known_facts=False,
-        formed_only=False,
+        silent_unformed=False,
+        informed_start=False,
         term_vectors=True,
         recall_features=False,
         pair_dimension=0,
@@ -208,7 +209,6 @@ PRESETS: dict[str, Config] = {
         offset_decay=0.0,
         recognition_dropout=0.0,
         recognition_steps=1,
-        sufficiency=0.0,
         comprehensiveness=0.0,
         pairs_reach_terms=True,
         pair_batch=128,

@@ -70,7 +70,7 @@ def _read(
             score = max(score, na + clip)
         allowed = not banned[k] and (known or kind.shape[0] == 0 or usual[kind[i], kind[j], k])
         if margins_at >= 0:
-            told[m, margins_at + k] = min(max(score - na, -clip), clip) if allowed else zero
+            told[m, margins_at + k] = min(max(score - na, zero), clip) if allowed else zero
         if known_at >= 0:
             told[m, known_at + k] = 1 if known else 0
         if allowed and score > na:

@@ -98,8 +98,8 @@ def with_known(scores: Tensor, known: Tensor, lead: float) -> Tensor:
 
 
 def margins(scores: Tensor, clip: float, masked: Tensor | None = None) -> Tensor:
-    """s_k - s_NA cut to ±clip, (M, K+1) -> (M, K); 0 for a masked relation: nothing speaks for it or against it."""
-    found = (scores[:, :-1] - scores[:, -1:]).clamp(-clip, clip)
+    """By how far each relation beats NA, s_k - s_NA cut to [0, clip]: (M, K+1) -> (M, K); 0 for a masked relation."""
+    found = (scores[:, :-1] - scores[:, -1:]).clamp(0.0, clip)
     return found if masked is None else found.masked_fill(masked, 0.0)
 
 

@@ -80,11 +80,10 @@ class Sampler:
             np.stack([p.head[p.label == 0], np.full((p.label == 0).sum(), number), p.tail[p.label == 0]], 1)
             for number, p in enumerate(pairs)
         ]
-        negatives = np.concatenate(drawn).astype(np.int64)
-        negatives = negatives[~view.is_taken(negatives[:, 0], negatives[:, 2])]
+        every = np.concatenate(drawn).astype(np.int64)
+        self._keys, self._key_fold = self._deal(facts, every, np.random.default_rng([seed, 77]))
+        negatives = every[~view.is_taken(every[:, 0], every[:, 2])]
         negatives = negatives[np.isin(negatives[:, [0, 2]], self.fact_terms).all(axis=1)]
-        self._keys = np.unique(self._key(*np.concatenate([facts, negatives])[:, [0, 2]].T))
-        self._key_fold = np.random.default_rng([seed, 77]).integers(max(1, config.folds), size=len(self._keys))
         self._parts = {-1: self._part(facts, negatives, -1)}
         for fold in range(config.folds):
             self._parts[fold] = self._part(facts, negatives, fold)
@@ -104,6 +103,32 @@ class Sampler:
     def _key(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
         result: np.ndarray = np.minimum(head, tail) * np.int64(self._terms) + np.maximum(head, tail)
         return result
+
+    def _deal(
+        self, facts: np.ndarray, negatives: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Sorted keys of the training pairs and the fold of each.
+
+        Facts go anywhere. Where a positive's fold is hidden, its two terms lack at least one fact each; a negative goes
+        to a fold in which its terms have facts, drawn by how many, so that it lacks as much. Otherwise stage 3 would
+        learn that terms with few facts in sight belong together.
+        """
+        count = max(1, self._config.folds)
+        keys = np.unique(self._key(facts[:, 0], facts[:, 2]))
+        fold = rng.integers(count, size=len(keys))
+        of_fact = fold[np.searchsorted(keys, self._key(facts[:, 0], facts[:, 2]))]
+        seen = np.zeros((2, self._relations, self._terms, count), np.int32)  # facts of a head, of a tail, in each fold
+        np.add.at(seen[0], (facts[:, 1], facts[:, 0], of_fact), 1)
+        np.add.at(seen[1], (facts[:, 1], facts[:, 2], of_fact), 1)
+        others, first = np.unique(self._key(negatives[:, 0], negatives[:, 2]), return_index=True)
+        head, relation, tail = negatives[first].T
+        sides = seen[0][relation, head].astype(np.float64), seen[1][relation, tail].astype(np.float64)
+        weight = sides[0] * sides[1] + 1e-6 * (sides[0] + sides[1]) + 1e-12
+        upto = weight.cumsum(axis=1)
+        drawn = (rng.random(len(others))[:, None] * upto[:, -1:] > upto).sum(axis=1)
+        every, folds = np.concatenate([keys, others]), np.concatenate([fold, drawn])
+        order = np.argsort(every)
+        return every[order], folds[order]
 
     def _fold_of(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
         """The fold of each pair, in either direction; -1 for a pair that is in none."""
@@ -135,9 +160,7 @@ class Sampler:
         label = np.concatenate([pairs.label for _, pairs in parts]).astype(np.float32)
         fold = np.full(len(head), -1)
         if self._config.folds and split == "train":
-            # a negative that names a term of no training fact is in no recognition's facts: any fold will do
-            found = self._fold_of(head, tail)
-            fold = np.where(found >= 0, found, np.arange(len(head)) % self._config.folds)
+            fold = self._fold_of(head, tail)
         return PairBatch(head, tail, number, label, fold)
 
     def pair_batches(self, rng: np.random.Generator, least: float = 0.0) -> list[PairBatch]:

@@ -343,7 +343,7 @@ class Trainer:
             assumptions = self.network(self.world.recalled(head, tail, target), target, fold)
             label = label.to(assumptions.logit.dtype)
             loss = F.binary_cross_entropy_with_logits(assumptions.logit, label, reduction="sum")
-            if self.config.sufficiency or self.config.comprehensiveness:
+            if self.config.comprehensiveness:
                 loss = loss + self.network.erasure_loss(assumptions, label)
             losses.append(loss / len(batch))
         return self._step("L_p", losses, factor)

@@ -46,7 +46,7 @@ class Explainer:
         index = self.relations.index(relation)
         known = self.evidence.is_fact(head, np.full(len(head), index), tail)
         rationales = self._rationales(head, tail, weighed)
-        attention = weighed.attention_of_all
+        attention = weighed.readable_attention
         safe = np.where(attention > 0, attention, 1.0)
         effective = np.exp(-(attention * np.log(safe)).sum(axis=1))
         final = raw if calibrated is None else calibrated
@@ -130,7 +130,7 @@ class Explainer:
 
 @dataclass(frozen=True)
 class _Weighed:
-    """The strongest triples of each pair, (B, k) each, and the attention over all assumptions (B, P)."""
+    """The strongest triples of each pair, (B, k) each, and the attention over all that can be read (B, P)."""
 
     head: np.ndarray
     tail: np.ndarray
@@ -140,7 +140,7 @@ class _Weighed:
     probability: np.ndarray
     contribution: np.ndarray
     recalls: Sequence[tuple[np.ndarray, np.ndarray]]  # (probability, rank) for head and tail, (B, k) each
-    attention_of_all: np.ndarray
+    readable_attention: np.ndarray  # made to sum to 1
     readable: np.ndarray  # (B,) assumptions in which some relation was recognised
 
     @classmethod
@@ -165,6 +165,8 @@ class _Weighed:
             [np.take_along_axis(values.numpy(), places.numpy()[pair], 1) for values in (s.term, s.probability, s.rank)]
             for s, places in ((recalled.heads, recalled.first), (recalled.tails, recalled.second))
         ]
+        formed = (p.sum(axis=1) > 0)[which] & assumptions.valid.numpy()
+        read = attention * formed
         return cls(
             sides[0][0],
             sides[1][0],
@@ -174,8 +176,8 @@ class _Weighed:
             chosen,
             weight * np.take_along_axis(assumptions.value.numpy(), pair, 1) * chosen,
             [(side[1], side[2]) for side in sides],
-            attention,
-            (p.sum(axis=1) > 0)[which].sum(axis=1),
+            read / np.maximum(read.sum(axis=1, keepdims=True), 1e-30),
+            formed.sum(axis=1),
         )
 
 

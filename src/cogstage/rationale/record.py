@@ -78,7 +78,7 @@ class Prediction:
     known_fact: bool  # the pair is a training fact of this relation
     rationales: tuple[Rationale, ...]
     assumptions: int  # how many assumptions with a relation were weighed
-    effective_assumptions: float  # exp of the attention's entropy
+    effective_assumptions: float  # exp of the entropy of the attention among them
     provenance: Provenance
     schema: int = SCHEMA_VERSION
 
