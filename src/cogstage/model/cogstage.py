@@ -206,23 +206,25 @@ class Network(nn.Module):
         """g and W_r·e of every kept assumption: (B, P), (B, P). Of unformed ones there is nothing to be told."""
         flat = pairs.which.reshape(-1)
         gate = value = told.new_zeros(len(flat))
+        tables = [self._of_side(side) for side in (recalled.heads, recalled.tails)]
         for choice, features in ((formed, told), (~formed, None)):
             wanted = choice if kept is None else choice & kept
             cells = wanted.reshape(-1).nonzero()[:, 0]
-            found = self._weigh(terms, pairs, features, flat[cells], self._beside(recalled, cells), head)
+            found = self._weigh(terms, pairs, features, flat[cells], self._beside(recalled, tables, cells), head)
             gate, value = (x.scatter(0, cells, y) for x, y in zip((gate, value), found, strict=True))
         return gate.reshape(pairs.which.shape), value.reshape(pairs.which.shape)
 
-    def _beside(self, recalled: Recalled, cells: Tensor) -> Tensor:
-        """What e_ij is told besides (i, j), of its terms and the targets they were recalled for: (M, f)."""
+    def _of_side(self, side: Side) -> Tensor:
+        """What e_ij is told of an association and the target it was recalled for: (B·N, f)."""
+        told = [strength(side), side.itself.to(side.probability.dtype)] if self.config.recall_features else []
+        told += [nearness(self.recall.term, side)] if self.config.nearness else []
+        return torch.stack(told, 2).reshape(-1, len(told))
+
+    def _beside(self, recalled: Recalled, tables: list[Tensor], cells: Tensor) -> Tensor:
+        """What e_ij is told besides (i, j) of assumptions at flat places (M,) among (B, P): (M, f)."""
         row, place = torch.div(cells, len(recalled.first), rounding_mode="floor"), cells % len(recalled.first)
-        sides = []
-        for side, chosen in ((recalled.heads, recalled.first), (recalled.tails, recalled.second)):
-            told = [strength(side), side.itself.to(side.probability.dtype)] if self.config.recall_features else []
-            told += [nearness(self.recall.term, side)] if self.config.nearness else []
-            table = torch.stack(told, 2).reshape(-1, len(told))
-            sides.append(table[row * side.term.shape[1] + chosen[place]])
-        head, tail = sides
+        head = tables[0][row * recalled.heads.term.shape[1] + recalled.first[place]]
+        tail = tables[1][row * recalled.tails.term.shape[1] + recalled.second[place]]
         columns = []
         if self.config.recall_features:
             columns += [head[:, 0], tail[:, 0], head[:, 1], tail[:, 1], head[:, 1] * tail[:, 1]]

@@ -62,7 +62,7 @@ def _read(
                 high = middle
         if low < start[i + 1] and other[low] == j and folds[low] != hidden:
             fact = low
-    best = -math.inf
+    best, beating = -math.inf, 0
     for k in range(count):
         known = fact >= 0 and table[fact, k] and not banned[k]
         score = scores[m, k]
@@ -73,18 +73,20 @@ def _read(
             told[m, margins_at + k] = min(max(score - na, zero), clip) if allowed else zero
         if known_at >= 0:
             told[m, known_at + k] = 1 if known else 0
+        told[m, k] = zero
         if allowed and score > na:
-            told[m, k] = score
-            best = max(best, score)
-        else:
-            told[m, k] = -math.inf
+            told[m, k] = score - na
+            best = max(best, score - na)
+            beating += 1
+    if beating == 0:
+        return
     total = zero
     for k in range(count):
-        told[m, k] = math.exp(told[m, k] - best) if told[m, k] > -math.inf else zero
-        total += told[m, k]
-    if total > 0:
-        for k in range(count):
-            told[m, k] /= total
+        if told[m, k] > 0:
+            told[m, k] = math.exp(told[m, k] - best) if beating > 1 else 1
+            total += told[m, k]
+    for k in range(count):
+        told[m, k] /= total
 
 
 @_jit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +28,7 @@ class Explainer:
     relations: tuple[str, ...]
     evidence: Evidence
     provenance: Provenance
+    _terms: dict[int, Term] = field(default_factory=dict, repr=False, compare=False)  # those shown so far
 
     def records(
         self,
@@ -69,7 +70,11 @@ class Explainer:
 
     def term(self, node: int) -> Term:
         """A node as people see it."""
-        return Term(self.vocabulary.term[node], self.vocabulary.name[node], self.vocabulary.type[node])
+        found = self._terms.get(node)
+        if found is None:
+            found = Term(self.vocabulary.term[node], self.vocabulary.name[node], self.vocabulary.type[node])
+            self._terms[node] = found
+        return found
 
     def relation_name(self, number: int) -> str:
         """Relations come first, then their inverses in the same order."""
@@ -149,8 +154,8 @@ class _Weighed:
         p, which = assumptions.distinct_probability.numpy(), assumptions.distinct.numpy()  # (U, K), (B, P)
         attention, recalled = assumptions.attention.numpy(), assumptions.recalled
         # the k best triples lie in the k pairs whose own best are highest
-        best_of_pair = attention * p.max(axis=1, initial=0.0)[which]
-        pair = np.sort(_largest(best_of_pair, k), axis=1)
+        best_of_pair = assumptions.distinct_probability.amax(1).numpy()[which] if p.size else attention * 0
+        pair = np.sort(_largest(attention * best_of_pair, k), axis=1)
         probability = p[np.take_along_axis(which, pair, 1)]  # (B, k, K)
         score = (np.take_along_axis(attention, pair, 1)[:, :, None] * probability).reshape(len(pair), -1)
         top = _largest(score, k)
@@ -165,7 +170,7 @@ class _Weighed:
             [np.take_along_axis(values.numpy(), places.numpy()[pair], 1) for values in (s.term, s.probability, s.rank)]
             for s, places in ((recalled.heads, recalled.first), (recalled.tails, recalled.second))
         ]
-        formed = (p.sum(axis=1) > 0)[which] & assumptions.valid.numpy()
+        formed = (best_of_pair > 0) & assumptions.valid.numpy()
         read = attention * formed
         return cls(
             sides[0][0],

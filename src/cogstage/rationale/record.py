@@ -12,7 +12,7 @@ from cogstage.errors import CogstageError
 SCHEMA_VERSION = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Term:
     """A node as people see it."""
 
@@ -21,7 +21,7 @@ class Term:
     type: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Recall:
     """Why an association was recalled for its target: p(association | target), its rank, and the graph's own counts.
 
@@ -34,7 +34,7 @@ class Recall:
     ppmi: float | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Rationale:
     """One assumption (head, relation, tail) between an association of the target's head and one of its tail.
 
@@ -55,7 +55,7 @@ class Rationale:
     cooccurrence: int | None  # how often the two associations co-occur; None if never
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Provenance:
     """What made the prediction."""
 
@@ -65,7 +65,7 @@ class Provenance:
     world: str = "open"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Prediction:
     """The probability that ``head`` holds ``relation`` to ``tail``, and the assumptions it rests on most."""
 
