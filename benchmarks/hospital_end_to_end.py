@@ -27,7 +27,7 @@ COGSTAGE = [sys.executable, "-c", "from cogstage.cli.main import run; run()"]
 RELATION = "may_treat"
 MEMORY_LIMIT_MB = 16 * 1024
 ASKED, EXAMPLES = 500, 5  # test pairs whose rationales are checked against the rules; those that are shown
-# Shortened from 12 passes over the nodes, 12 over the facts and 4 epochs, which would take most of an hour of a core.
+# Shortened from 12 passes over the nodes, 12 over the facts and 4 epochs, which take some 25 minutes of an idle core.
 TRAINING = {"pretrain_recall": "1", "pretrain_recognition": "2", "epochs": "1"}
 QUICK = Plan(terms=1_500, groups=12, patients=600, notes=5, table=0.05)
 QUICK_TRAINING = {

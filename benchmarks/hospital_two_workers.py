@@ -28,6 +28,10 @@ SMALL = Plan(terms=4_000, groups=30, patients=6_000, notes=6, table=0.2, patient
 QUICK = Plan(terms=1_500, groups=12, patients=600, notes=5, table=0.05, patients_a_file=150)
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--no-python"]
 TORCHRUN += ["--max-restarts", "1"]
+ENVIRONMENT = {
+    "SPARK_LOCAL_IP": "127.0.0.1",
+    "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",  # else restarted processes may find the addresses of the dead
+}
 CHECKPOINTS = 3  # the process is killed when so many have been written
 
 
@@ -89,8 +93,7 @@ def models(folder: Path, quick: bool) -> list[dict[str, Any]]:
 def _run(name: str, command: list[str], folder: Path, killing: Killing | None = None) -> dict[str, Any]:
     print(f"{name} ...", flush=True)
     out = _out(folder, name)
-    environment = {"SPARK_LOCAL_IP": "127.0.0.1"}
-    used = run_measured([*command, "--out", str(out)], out.with_suffix(".log"), environment, ROOT, killing)
+    used = run_measured([*command, "--out", str(out)], out.with_suffix(".log"), ENVIRONMENT, ROOT, killing)
     if killing is not None and not killing.done:
         raise SystemExit(f"{name}: it was over before anything was killed")
     return {"run": name, **used}
