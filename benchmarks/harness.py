@@ -48,15 +48,9 @@ def run_side(
     :func:`measured`); those are then the times reported, and ``process_seconds`` keeps the whole.
     """
     with tempfile.TemporaryDirectory() as folder:
-        answer = Path(folder) / "answer.json"
-        command = [
-            sys.executable,
-            "-m",
-            "benchmarks.harness",
-            function_path,
-            json.dumps(dict(kwargs or {})),
-            str(answer),
-        ]
+        asked, answer = Path(folder) / "asked.json", Path(folder) / "answer.json"
+        asked.write_text(json.dumps(dict(kwargs or {})), encoding="utf-8")
+        command = [sys.executable, "-m", "benchmarks.harness", function_path, str(asked), str(answer)]
         subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, **(environment or {})})
         side: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
     side["process_seconds"] = side["seconds"]
@@ -203,11 +197,12 @@ def _status_mb(name: str) -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:")) / 1024
 
 
-def _side(function_path: str, kwargs: str, answer: str) -> None:
+def _side(function_path: str, asked: str, answer: str) -> None:
     module, _, function = function_path.partition(":")
     call = getattr(importlib.import_module(module), function)
+    kwargs = json.loads(Path(asked).read_text(encoding="utf-8"))
     begun = time.perf_counter()
-    result = call(**json.loads(kwargs))
+    result = call(**kwargs)
     seconds = time.perf_counter() - begun
     content = {"seconds": seconds, "cpu_seconds": cpu_seconds(), "peak_mb": peak_mb(), "result": result}
     Path(answer).write_text(json.dumps(content), encoding="utf-8")

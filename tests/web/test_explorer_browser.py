@@ -111,3 +111,30 @@ def test_a_taken_port_is_one_line(small_model_folder: Path) -> None:
         assert len(again.stderr.strip().splitlines()) == 1
     finally:
         server.stop()
+
+
+def test_connections_that_come_together_are_shared(small_model_folder: Path) -> None:
+    """One worker must not take every connection while the other has nothing to do."""
+    import socket
+    import subprocess
+
+    server = web_browser.Server("serve", str(small_model_folder), "--workers", "2")
+    server.start("/api/v1/health")
+    try:
+        assert server.process is not None
+        listing = subprocess.run(
+            ["ps", "--ppid", str(server.process.pid), "-o", "pid="], capture_output=True, text=True
+        ).stdout
+        workers = [int(pid) for pid in listing.split()]
+        before = [len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in workers]
+        held = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(24)]
+        time.sleep(0.5)
+        taken = [
+            len(list(Path(f"/proc/{pid}/fd").iterdir())) - count for pid, count in zip(workers, before, strict=True)
+        ]
+        for connection in held:
+            connection.close()
+        assert sum(taken) == len(held)
+        assert min(taken) >= 2
+    finally:
+        server.stop()

@@ -1,4 +1,4 @@
-"""Several workers on one socket: the model is loaded once, then the process forks, so that workers share its pages."""
+"""Several workers on one port: the model is loaded once, then the process forks, so that workers share its pages."""
 
 from __future__ import annotations
 
@@ -19,23 +19,42 @@ QUICK_DEATH = 2.0  # seconds; a worker that dies sooner than this, again and aga
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; a port that is taken is said in one line."""
+    """A socket bound to the port; a port that is taken is said in one line."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Named as TCP, so that asyncio switches the delay of small packets off (40 ms an answer otherwise).
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((host, port))
+        with _socket(family) as alone:  # to be told if anybody has the port: one that may be shared is not refused
+            alone.bind((host, port))
+            address = alone.getsockname()
+        return _bound(family, address)
     except OSError as error:
-        listener.close()
         raise UsageError(f"cannot listen on {host}:{port}: {error.strerror}; choose another --port") from None
-    listener.listen(2048)
-    listener.set_inheritable(True)
-    return listener
+
+
+def _socket(family: int) -> socket.socket:
+    # Named as TCP, so that asyncio switches the delay of small packets off (40 ms an answer otherwise).
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    return made
+
+
+def _bound(family: int, address: tuple[Any, ...]) -> socket.socket:
+    """A socket on a port that other sockets of ours are bound to as well."""
+    made = _socket(family)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        made.bind(address)
+    except OSError:
+        made.close()
+        raise
+    return made
 
 
 def serve(build: Callable[[], Any], listener: socket.socket, workers: int, ready: Callable[[], None]) -> None:
-    """Run ``build()``'s app on ``listener``. ``build`` runs once; further workers are forks of this process."""
+    """Run ``build()``'s app on ``listener``. ``build`` runs once; further workers are forks of this process.
+
+    Each of several workers listens with a socket of its own on the same port, among which the kernel shares out the
+    connections: on one common socket the first to wake takes all that wait.
+    """
     app = build()
     if workers == 1:
         ready()
@@ -58,7 +77,7 @@ def serve(build: Callable[[], Any], listener: socket.socket, workers: int, ready
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             try:
-                _run(app, listener)
+                _run(app, _bound(listener.family, listener.getsockname()))
             finally:
                 os._exit(0)
         children[child] = time.monotonic()
