@@ -196,6 +196,14 @@ model.save(out)
     assert one.calibration == other.calibration
 
 
+def test_resume_without_a_checkpoint_begins_as_any_run(small: tuple[Graph, Dataset], tmp_path: Path) -> None:
+    """A command that may be restarted says ``--resume`` from the first: it must not miss the SVD start."""
+    one = CogStage("may_treat", **SMALL, epochs=1).fit(*small)
+    other = CogStage("may_treat", **SMALL, epochs=1).fit(*small, checkpoint=tmp_path / "state", resume=True)
+    assert torch.equal(one.network.recall.term, other.network.recall.term)
+    assert one.metrics["dev"] == other.metrics["dev"]
+
+
 def test_resume_refuses_other_settings(small: tuple[Graph, Dataset], tmp_path: Path) -> None:
     CogStage("may_treat", **SMALL, epochs=1).fit(*small, checkpoint=tmp_path / "state", checkpoint_every=0.0)
     with pytest.raises(UsageError, match=r"other settings \(dropout=0\.3\)"):

@@ -44,6 +44,11 @@ class Checkpoint:
         os.replace(temporary, self.path / FILE)
         self._written = time.monotonic()
 
+    @property
+    def exists(self) -> bool:
+        """Whether there is a state to go on from."""
+        return (self.path / FILE).exists()
+
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """The state, or None if there is none yet; a damaged one raises."""
         file = self.path / FILE

@@ -92,7 +92,9 @@ class CogStage:
             torch.manual_seed(self.seed)
             folds = self.config.folds if self.config.world == "open" else 0
             network = Network(self.config, graph.n_nodes, len(view.relations), targets, folds)
-        if self.config.warm_start == "svd" and not resume:
+        state = Checkpoint(checkpoint, checkpoint_every) if checkpoint is not None else None
+        goes_on = resume and state is not None and state.exists
+        if self.config.warm_start == "svd" and not goes_on:  # weights that are about to be replaced need no start
             svd_start(network.recall, ppmi, self.seed)
         recall_targets = RecallTargets.of_ppmi(ppmi)
         del ppmi
@@ -106,7 +108,7 @@ class CogStage:
             types=graph.vocabulary.type,
             processes=processes,
             progress=progress,
-            checkpoint=Checkpoint(checkpoint, checkpoint_every) if checkpoint is not None else None,
+            checkpoint=state,
             record=recorder,
             time_limit=time_limit,
         )
