@@ -26,14 +26,14 @@ def test_distmult(ends: tuple[torch.Tensor, torch.Tensor]) -> None:
 
 
 def test_rescal(ends: tuple[torch.Tensor, torch.Tensor]) -> None:
-    ours = RescalLogit(12, 0.3).eval()
+    ours = RescalLogit(12).eval()
     torch.nn.init.normal_(ours.relation)
     theirs = interactions.RESCALInteraction()(ends[0], ours.relation.expand(50, -1, -1), ends[1])
     torch.testing.assert_close(ours(*ends), theirs)
 
 
 def test_ntn(ends: tuple[torch.Tensor, torch.Tensor]) -> None:
-    ours = NtnLogit(12, 5, 0.3).eval()
+    ours = NtnLogit(12, 5).eval()
     for parameter in ours.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
     parts = (ours.bilinear, ours.head, ours.tail, ours.shift, ours.out)

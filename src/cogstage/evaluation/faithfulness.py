@@ -108,7 +108,7 @@ def _batches(rows: np.ndarray) -> Iterator[np.ndarray]:
 
 def scores_of(assumptions: Assumptions) -> torch.Tensor:
     """(B, P) score of each assumption: that of its strongest triple."""
-    return assumptions.attention * assumptions.relation_probability.max(dim=2).values
+    return assumptions.attention * assumptions.best_probability
 
 
 def _measure(

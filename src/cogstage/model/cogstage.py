@@ -130,6 +130,11 @@ class Assumptions:
         return (self.distinct_probability > 0).any(1)[self.distinct] & self.valid
 
     @property
+    def best_probability(self) -> Tensor:
+        """(B, P) p(k|i,j) of each assumption's likeliest relation."""
+        return self.distinct_probability.amax(1)[self.distinct]
+
+    @property
     def relation_probability(self) -> Tensor:
         """(B, P, K) p(k|i,j)."""
         return self.distinct_probability[self.distinct]
@@ -265,8 +270,8 @@ class Network(nn.Module):
 
     def erasure_loss(self, assumptions: Assumptions, label: Tensor, top: int = 5) -> Tensor:
         """Asks that p falls when a positive pair's ``top`` recognised assumptions are removed; summed over pairs."""
-        config, attention = self.config, assumptions.attention.detach() * assumptions.formed
-        best = attention.topk(min(top, attention.shape[1]), dim=1).indices
+        config, score = self.config, assumptions.attention.detach() * assumptions.best_probability
+        best = score.topk(min(top, score.shape[1]), dim=1).indices
         without = torch.ones_like(assumptions.valid).scatter(1, best, False)
         fall = assumptions.logit.sigmoid() - self.decide(assumptions, without).sigmoid()
         short = (config.comprehensiveness_goal - fall).clamp(min=0.0) * label
