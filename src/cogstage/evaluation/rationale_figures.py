@@ -58,6 +58,7 @@ class RationaleFigures:
         measured = self.faithfulness
         names = [
             "effective assumptions",
+            "effective pairs, unrecognised ones too",
             "attention of top@5",
             "attention of top@20",
             "attention on unrecognised pairs",
