@@ -116,6 +116,14 @@ def test_two_data_sets_side_by_side(finished: Comparison, inputs: tuple[Graph, D
     assert "F1, degree | AUROC, degree | F1, uniform | AUROC, uniform" in text
 
 
+def test_seeds_with_and_without_ranking_make_one_table(inputs: tuple[Graph, Dataset], tmp_path: Path) -> None:
+    """Ranking takes long and may be left out of later seeds: the table then has what all seeds have."""
+    cs.compare(*inputs, methods=["degree"], seeds=1, out=tmp_path / "table", ranking_heads=20)
+    result = cs.compare(*inputs, methods=["degree", "ppmi"], seeds=2, out=tmp_path / "table", ranking_heads=0)
+    assert result.seeds(next(iter(result.cells))[0], "degree", "may_treat") == [0, 1]
+    assert "Degree" in (tmp_path / "table" / "table.md").read_text(encoding="utf-8")
+
+
 def test_a_cell_that_fails_is_named_and_the_rest_is_kept(inputs: tuple[Graph, Dataset], tmp_path: Path) -> None:
     graph, data = inputs
     nothing = Pairs(*(np.empty(0, kind) for kind in (np.int32, np.int32, np.int8)))

@@ -88,8 +88,12 @@ class Comparison:
         if key not in self._replicates:
             files = [Place(self.folder).replicates(*key, seed) for seed in self.seeds(*key)]
             loaded = [dict(np.load(path, allow_pickle=False)) for path in files]
-            self._replicates[key] = {n: np.mean([r[n] for r in loaded], axis=0) for n in loaded[0]} if loaded else {}
-        return self._replicates[key].get(metric, np.full(1, np.nan))
+            # some seeds may have been ranked and others not: what all of them have
+            shared = [name for name in loaded[0] if all(name in one for one in loaded)] if loaded else []
+            self._replicates[key] = {name: np.mean([one[name] for one in loaded], axis=0) for name in shared}
+        found = self._replicates[key]
+        size = len(next(iter(found.values()))) if found else 1
+        return found.get(metric, np.full(size, np.nan))
 
     @cached_property
     def _replicates(self) -> dict[tuple[str, str, str], dict[str, np.ndarray]]:
