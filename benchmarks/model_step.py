@@ -193,11 +193,12 @@ def main(argv: list[str] | None = None) -> None:
     report("model_step", rows, options.out, {**size, "dimension": DIMENSION, **notes})
     rows = []
     asked = {**world, "pairs": 128 if options.quick else 4_096}
-    for label, function, more in (
-        ("cogstage, preset default, 5 rationales", "predict", {"preset": "default"}),
+    sides: tuple[tuple[str, str, dict[str, Any]], ...] = (
         ("cogstage, preset paper, 5 rationales", "predict", {"preset": "paper"}),
+        ("cogstage, preset default, 5 rationales", "predict", {"preset": "default"}),
         ("as published, plain torch, no rationales", "published_predict", {}),
-    ):
+    )
+    for label, function, more in sides[1 if options.quick else 0 :]:
         side = run_side(f"benchmarks.model_step:{function}", {**asked, **more})
         rate = asked["pairs"] / side["seconds"]
         rows.append(side_row(label, side, **{"pairs a second": rate, "one pair ms": side["result"]["single_ms"]}))
