@@ -17,6 +17,7 @@ import torch
 from cogstage.errors import UsageError
 from cogstage.evaluation.significance import interval, replicate
 from cogstage.knowledge.dataset import Dataset
+from cogstage.model.decision import effective_number
 from cogstage.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -149,12 +150,6 @@ def _measure(
             result[f"removal raises p, top@{k}"] = (effect[:, :k] < 0).float().mean(1).numpy()
     result |= _held_out_precision(model, assumptions, held_out, ks, generator)
     return result
-
-
-def effective_number(weight: torch.Tensor) -> torch.Tensor:
-    """exp of the entropy of weights (B, P) that are made to sum to 1: (B,)."""
-    weight = weight / weight.sum(1, keepdim=True).clamp(min=1e-30)
-    return (-(weight * weight.clamp(min=1e-30).log()).sum(1)).exp()
 
 
 def leave_one_out(network: Network, assumptions: Assumptions, chosen: torch.Tensor) -> torch.Tensor:

@@ -73,6 +73,12 @@ def has_bf16() -> bool:
     return flags.exists() and "bf16" in flags.read_text(encoding="utf-8", errors="ignore")
 
 
+def effective_number(weight: Tensor) -> Tensor:
+    """How many assumptions a decision rests on: exp of the entropy of weights (B, P) made to sum to 1. (B,)."""
+    weight = weight / weight.sum(1, keepdim=True).clamp(min=1e-30)
+    return (-(weight * weight.clamp(min=1e-30).log()).sum(1)).exp()
+
+
 def _softmax(gate: Tensor) -> Tensor:
     return gate.softmax(1)
 

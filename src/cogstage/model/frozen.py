@@ -32,23 +32,12 @@ class Told:
 
 @_jit
 def _read(
-    m: int,
-    i: int,
-    j: int,
-    scores: Any,
-    banned: Any,
-    start: Any,
-    other: Any,
-    table: Any,
-    folds: Any,
-    hidden: int,
-    kind: Any,
-    usual: Any,
-    clip: Any,
-    margins_at: int,
-    known_at: int,
-    told: Any,
+    m: int, i: int, j: int, scores: Any, banned: Any, facts: Any, hidden: int, types: Any, told: Any, layout: Any
 ) -> None:
+    """Row ``m`` of what is told, of the pair (i, j); ``banned`` (K,) are the relations that are masked."""
+    start, other, table, folds = facts
+    kind, usual = types
+    margins_at, known_at, clip = layout
     count = scores.shape[1] - 1
     zero, na = scores.dtype.type(0), scores[m, count]
     fact = -1
@@ -96,24 +85,15 @@ def _read_all(
     tail: Any,
     scores: Any,
     none: Any,
-    start: Any,
-    other: Any,
-    table: Any,
-    folds: Any,
+    facts: Any,
     hidden: int,
-    kind: Any,
-    usual: Any,
-    clip: Any,
-    margins_at: int,
-    known_at: int,
+    types: Any,
     told: Any,
+    layout: Any,
 ) -> None:
     pairs = head.shape[0]
     for m in range(part * pairs // PARTS, (part + 1) * pairs // PARTS):
-        _read(
-            m, head[m], tail[m], scores, none, start, other, table, folds, hidden, kind, usual, clip, margins_at,
-            known_at, told,
-        )  # fmt: skip
+        _read(m, head[m], tail[m], scores, none, facts, hidden, types, told, layout)
 
 
 def read(
@@ -134,15 +114,14 @@ def read(
     facts = (known.start, known.other, known.table, known.folds) if known is not None else _NO_FACTS
     kinds = (types.kind, types.usual) if types is not None else _NO_TYPES
     hidden = -2 if fold is None else fold  # no fact is of fold -2
-    none, clip = np.zeros(count, bool), told.dtype.type(wanted.clip)
-    arrays = (head.numpy(), tail.numpy(), scores.numpy())
-    rest = (*facts, hidden, *kinds, clip, margins_at, known_at, told)
-    spread(_read_all, len(told), *arrays, none, *rest)
+    none, layout = np.zeros(count, bool), (margins_at, known_at, told.dtype.type(wanted.clip))
+    rest = (facts, hidden, kinds, told, layout)
+    spread(_read_all, len(told), head.numpy(), tail.numpy(), scores.numpy(), none, *rest)
     by_row: dict[int, np.ndarray] = {}
     for row, relation in masked.tolist():
         by_row.setdefault(row, none.copy())[relation] = True
     for row, banned in by_row.items():
-        _read(row, int(head[row]), int(tail[row]), arrays[2], banned, *rest)
+        _read(row, int(head[row]), int(tail[row]), scores.numpy(), banned, *rest)
     return torch.from_numpy(told)
 
 

@@ -204,7 +204,7 @@ def distinct_pairs(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(begin[:count]), torch.from_numpy(which)
 
 
-def spread(kernel: Callable[..., None], pairs: int, *arrays: np.ndarray) -> None:
+def spread(kernel: Callable[..., None], pairs: int, *arrays: Any) -> None:
     """Run a kernel on all parts, in as many threads as torch was given.
 
     Not numba's own threads: under OpenMP they share torch's pool and change its size.

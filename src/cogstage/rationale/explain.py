@@ -10,6 +10,7 @@ import numpy as np
 
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.relations import inverse
+from cogstage.model.decision import effective_number
 from cogstage.rationale.evidence import Evidence
 from cogstage.rationale.filters import Filter
 from cogstage.rationale.record import Prediction, Provenance, Rationale, Recall, Term
@@ -47,9 +48,8 @@ class Explainer:
         index = self.relations.index(relation)
         known = self.evidence.is_fact(head, np.full(len(head), index), tail)
         rationales = self._rationales(head, tail, weighed)
-        attention = weighed.readable_attention
-        safe = np.where(attention > 0, attention, 1.0)
-        effective = np.exp(-(attention * np.log(safe)).sum(axis=1))
+        formed = assumptions.formed
+        readable, effective = formed.sum(1), effective_number(assumptions.attention * formed)
         final = raw if calibrated is None else calibrated
         return [
             Prediction(
@@ -61,7 +61,7 @@ class Explainer:
                 calibrated=calibrated is not None,
                 known_fact=bool(known[row]),
                 rationales=tuple(choose.apply(rationales[row])[:k]),
-                assumptions=int(weighed.readable[row]),
+                assumptions=int(readable[row]),
                 effective_assumptions=float(effective[row]),
                 provenance=self.provenance,
             )
@@ -135,7 +135,7 @@ class Explainer:
 
 @dataclass(frozen=True)
 class _Weighed:
-    """The strongest triples of each pair, (B, k) each, and the attention over all that can be read (B, P)."""
+    """The strongest triples of each pair, (B, k) each."""
 
     head: np.ndarray
     tail: np.ndarray
@@ -145,8 +145,6 @@ class _Weighed:
     probability: np.ndarray
     contribution: np.ndarray
     recalls: Sequence[tuple[np.ndarray, np.ndarray]]  # (probability, rank) for head and tail, (B, k) each
-    readable_attention: np.ndarray  # made to sum to 1
-    readable: np.ndarray  # (B,) assumptions in which some relation was recognised
 
     @classmethod
     def strongest(cls, assumptions: Assumptions, k: int) -> _Weighed:
@@ -154,8 +152,7 @@ class _Weighed:
         p, which = assumptions.distinct_probability.numpy(), assumptions.distinct.numpy()  # (U, K), (B, P)
         attention, recalled = assumptions.attention.numpy(), assumptions.recalled
         # the k best triples lie in the k pairs whose own best are highest
-        best_of_pair = assumptions.distinct_probability.amax(1).numpy()[which] if p.size else attention * 0
-        pair = np.sort(_largest(attention * best_of_pair, k), axis=1)
+        pair = np.sort(_largest(attention * assumptions.best_probability.numpy(), k), axis=1)
         probability = p[np.take_along_axis(which, pair, 1)]  # (B, k, K)
         score = (np.take_along_axis(attention, pair, 1)[:, :, None] * probability).reshape(len(pair), -1)
         top = _largest(score, k)
@@ -170,8 +167,6 @@ class _Weighed:
             [np.take_along_axis(values.numpy(), places.numpy()[pair], 1) for values in (s.term, s.probability, s.rank)]
             for s, places in ((recalled.heads, recalled.first), (recalled.tails, recalled.second))
         ]
-        formed = (best_of_pair > 0) & assumptions.valid.numpy()
-        read = attention * formed
         return cls(
             sides[0][0],
             sides[1][0],
@@ -181,8 +176,6 @@ class _Weighed:
             chosen,
             weight * np.take_along_axis(assumptions.value.numpy(), pair, 1) * chosen,
             [(side[1], side[2]) for side in sides],
-            read / np.maximum(read.sum(axis=1, keepdims=True), 1e-30),
-            formed.sum(axis=1),
         )
 
 
