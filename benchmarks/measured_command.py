@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-EVERY = 0.5  # seconds between two looks at the memory
+SOONEST, LATEST = 0.01, 0.5  # seconds between two looks at the memory, at the start and later
 
 
 def run_measured(
@@ -22,9 +22,9 @@ def run_measured(
 ) -> dict[str, Any]:
     """Run a command with its output in ``log``; gives seconds, processor_seconds and peak_mb, or ends with its error.
 
-    Memory is looked at every half second: what all processes hold together, memory they share counted once, or the
-    peak of one of them since it began, whichever is higher. ``meanwhile`` is called with the process' id in a thread of
-    its own.
+    Memory is looked at often at first, then every half second: what all processes hold together, memory they share
+    counted once, or the peak of one of them since it began, whichever is higher. ``meanwhile`` is called with the
+    process' id in a thread of its own.
     """
     begun = time.perf_counter()
     with log.open("wb") as handle:
@@ -34,9 +34,11 @@ def run_measured(
     highest, ended = [0.0], threading.Event()
 
     def look() -> None:
+        pause = SOONEST
         while not ended.is_set():
             highest[0] = max(highest[0], tree_mb(process.pid))
-            ended.wait(EVERY)
+            ended.wait(pause)
+            pause = min(1.2 * pause, LATEST)
 
     watcher = threading.Thread(target=look, daemon=True)
     watcher.start()

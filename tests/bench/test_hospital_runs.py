@@ -62,6 +62,11 @@ for child in children:
     assert used["processor_seconds"] > 0
 
 
+def test_memory_of_a_short_command_is_seen(tmp_path: Path) -> None:
+    script = "import time; b = bytearray(40 << 20); b[::4096] = b[::4096]; time.sleep(0.2)"
+    assert 40 < run_measured([sys.executable, "-c", script], tmp_path / "log")["peak_mb"] < 80
+
+
 def test_disk_is_that_of_a_file_or_of_all_below_a_folder(tmp_path: Path) -> None:
     for name in ("one", "deep/two"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -172,8 +172,10 @@ def test_train_command(small: tuple[Graph, Dataset], tmp_path: Path, capsys: pyt
         (["--out", str(graph)], "not a model folder"),
         (["--dataset", str(graph)], "is a graph, not a dataset"),
     ):
+        there = sorted(tmp_path.iterdir())
         assert exit_code([*command, *settings, *wrong]) == 2
         assert message in capsys.readouterr().err
+        assert sorted(tmp_path.iterdir()) == there  # a training that cannot begin leaves nothing behind
 
 
 def exit_code(arguments: list[str]) -> int:

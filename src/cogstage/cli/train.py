@@ -100,6 +100,6 @@ def show(model: CogStage, out: Path, as_json: bool) -> None:
             f"  {figures['recall']:>6.3f}  {figures['auroc']:>5.3f}  {figures['brier']:>5.3f}"
         )
     typer.echo(
-        f"{out}: best epoch {metrics['best_epoch']} of {metrics['epochs']} in {metrics['seconds']:.0f} s;"
+        f"{out}: epoch {metrics['kept_epoch']} of {metrics['epochs']} in {metrics['seconds']:.0f} s;"
         f" ended because: {metrics['stopped']}"
     )

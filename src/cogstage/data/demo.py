@@ -149,9 +149,9 @@ def _summary(graph: Graph, data: Dataset, model: CogStage) -> list[str]:
         f"The graph counts which of {graph.n_nodes:,} MeSH descriptors stand together in "
         f"{graph.made_with['records']['counted']:,} PubMed records of 1977 to 1979 ({graph.n_edges:,} pairs). "
         "The facts were read off other records of the same years, by the qualifiers that indexers gave.",
-        f"The model learned {RELATION} from {counts['train']:,} training pairs, chose its best epoch on "
-        f"{counts['dev']:,} dev pairs (epoch {metrics['best_epoch']} of {metrics['epochs']}, "
-        f"{metrics['seconds']:.0f} seconds, ended because: {metrics['stopped']}), and is measured on "
+        f"The model learned {RELATION} from {counts['train']:,} training pairs (epoch {metrics['kept_epoch']} of "
+        f"{metrics['epochs']} was kept, {metrics['seconds']:.0f} seconds, ended because: {metrics['stopped']}), was "
+        f"calibrated on {counts['dev']:,} dev pairs, and is measured on "
         f"{counts['test']:,} pairs that nothing was fitted on.",
         "Negatives are drawn so that drugs and diseases occur in them as often as in the facts. Popularity then says "
         "next to nothing, which the row “degree” shows.",
@@ -188,7 +188,7 @@ def _plots(scores: Mapping[str, np.ndarray], test: Pairs, model: CogStage) -> li
     if len(history) > 1:
         figure = Figure(figsize=(4.6, 3.6))
         axes = figure.add_subplot()
-        _draw_course(axes, history, model.metrics["best_epoch"])
+        _draw_course(axes, history, model.metrics["kept_epoch"])
         axes.spines[["top", "right"]].set_visible(False)
         plots.append(
             Plot("The course of training: dev F1 after each epoch; the marked epoch was kept.", figure_svg(figure))

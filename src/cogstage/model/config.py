@@ -88,7 +88,7 @@ class Config:
     refresh_every: int = 0  # iterations between two recalls of the associations; 0 is once an epoch
     epochs: int = 4  # at most
     least_steps: int = 100  # more epochs than that where a data set is so small that they make fewer steps
-    patience: int = 10  # epochs without a better dev F1 before training stops
+    patience: int = 10  # epochs without a better dev F1 before training stops; under one_cycle the last epoch is kept
     optimizer: str = "lazy_adam"  # moments of a term's row move only when the row is touched; "adam" is dense
     learning_rate: float = 5e-3  # of Adam
     schedule: str = "one_cycle"  # "one_cycle": the rate of each phase rises for a tenth of it, then falls to nothing

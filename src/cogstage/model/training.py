@@ -57,8 +57,8 @@ class Course:
 
     round: int = 0  # the next one
     epoch: int = 0  # finished ones
-    best_epoch: int = 0
-    best_f1: float = -1.0
+    kept_epoch: int = 0
+    kept_f1: float = -1.0
     seconds: float = 0.0
     stopped: str = ""  # why training ended
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -239,17 +239,17 @@ class Trainer:
             self.refresh()
         dev = self.measure()
         f1 = self._processes.agree(float(np.mean([figures["f1"] for figures in dev.values()])))
-        if f1 > self.course.best_f1 or config.schedule == "one_cycle":  # there the last epoch is what it all leads to
-            self.course.best_f1, self.course.best_epoch = f1, epoch
+        if f1 > self.course.kept_f1 or config.schedule == "one_cycle":  # there the last epoch is what it all leads to
+            self.course.kept_f1, self.course.kept_epoch = f1, epoch
             self._best = self._kept_weights()
-        if epoch - self.course.best_epoch >= config.patience:
+        if epoch - self.course.kept_epoch >= config.patience:
             self.course.stopped = "dev F1 no longer rises"
         elif epoch >= self._epochs:
             self.course.stopped = "epochs used up"
         self._note({"round": self.course.round, "stage": "epoch", "epoch": epoch, **means, "dev_f1": f1, "dev": dev})
         self._progress.done(
             f"L_n {means['loss_n']:.3f}, L_r {means['loss_r']:.3f}, L_p {means['loss_p']:.3f}, dev F1 {f1:.4f}"
-            f"{' *' if self.course.best_epoch == epoch else ''}"
+            f"{' *' if self.course.kept_epoch == epoch else ''}"
         )
 
     _resumed = False

@@ -118,7 +118,7 @@ class CogStage:
         self.calibration = {view.relations[t]: fit_calibration(*trainer.dev_logits(t)) for t in targets}
         self.metrics = {
             "dev": dev,
-            "best_epoch": course.best_epoch,
+            "kept_epoch": course.kept_epoch,
             "epochs": course.epoch,
             "seconds": round(course.seconds, 1),
             "stopped": course.stopped,

@@ -111,8 +111,11 @@ def check_place(path: Path) -> None:
     free = not path.exists() or (path.is_dir() and not any(path.iterdir()))
     if not (free or is_artefact(path, "model") or _only_checkpoint(path)):
         raise UsageError(f"{path} is there already and is not a model folder; choose another --out or remove it")
+    made = not path.exists()
     try:
         path.mkdir(parents=True, exist_ok=True)
+        if made:
+            path.rmdir()  # a training that cannot begin leaves nothing behind
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
 
