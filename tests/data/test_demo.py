@@ -87,7 +87,9 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_interrupted_demo_leaves_nothing_behind(tmp_path: Path) -> None:
-    code = "from cogstage.cli.main import run; run(['demo', '--out', 'demo'])"
+    # a shell that starts tests in the background has interrupts ignored, and children inherit that
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    code += "from cogstage.cli.main import run; run(['demo', '--out', 'demo'])"
     process = subprocess.Popen(
         [sys.executable, "-u", "-c", code], cwd=tmp_path, stderr=subprocess.PIPE, text=True, env={**os.environ}
     )

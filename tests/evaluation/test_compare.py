@@ -117,11 +117,19 @@ def test_two_data_sets_side_by_side(finished: Comparison, inputs: tuple[Graph, D
 
 
 def test_seeds_with_and_without_ranking_make_one_table(inputs: tuple[Graph, Dataset], tmp_path: Path) -> None:
-    """Ranking takes long and may be left out of later seeds: the table then has what all seeds have."""
+    """Ranking takes long and may be left out of some seeds: the table then has the mean over those that were ranked."""
     cs.compare(*inputs, methods=["degree"], seeds=1, out=tmp_path / "table", ranking_heads=20)
     result = cs.compare(*inputs, methods=["degree", "ppmi"], seeds=2, out=tmp_path / "table", ranking_heads=0)
-    assert result.seeds(next(iter(result.cells))[0], "degree", "may_treat") == [0, 1]
-    assert "Degree" in (tmp_path / "table" / "table.md").read_text(encoding="utf-8")
+    assert result.seeds("planted", "degree", "may_treat") == [0, 1]
+    for relation, seeds in (("may_treat", 1), (MACRO, 1)):
+        ranked = result.figures("planted", "mrr")["degree", relation]
+        assert 0 < ranked.low <= ranked.mean <= ranked.high < 1
+        assert ranked.seeds == seeds
+    assert result.figures("planted", "f1")["degree", MACRO].seeds == 2
+    assert np.isnan(result.figures("planted", "mrr")["ppmi", "may_treat"].mean)
+    text = (tmp_path / "table" / "table.md").read_text(encoding="utf-8")
+    assert "| Degree | 2 | " in text
+    assert f"| {result.figures('planted', 'mrr')['degree', MACRO].mean:.3f} |" in text.replace("**", "")
 
 
 def test_a_cell_that_fails_is_named_and_the_rest_is_kept(inputs: tuple[Graph, Dataset], tmp_path: Path) -> None:

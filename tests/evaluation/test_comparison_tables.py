@@ -61,7 +61,7 @@ def test_marks_against_the_best_baseline(tmp_path: Path) -> None:
     comparison.write()
     text = (tmp_path / "table.md").read_text()
     best = figures["cogstage", "causes"]
-    assert f"| CogStage | **{best.mean:.3f} ± {best.sd:.3f}**\\*\\*" in text
+    assert f"| CogStage | 3 | **{best.mean:.3f} ± {best.sd:.3f}**\\*\\*" in text
     assert "$^{\\ast\\ast}$" in (tmp_path / "table.tex").read_text()
 
 
@@ -81,6 +81,11 @@ def test_mean_and_spread_over_seeds(tmp_path: Path) -> None:
     Place(tmp_path).cell("degree", "cogstage", "causes", 1).unlink()
     Place(tmp_path).cell("degree", "cogstage", "causes", 2).unlink()
     partial = Comparison.gather(tmp_path).figures("degree", "f1")
+    Place(tmp_path).cell("degree", "degree", "causes", 0).unlink()
+    fewer = Comparison.gather(tmp_path)
+    fewer.write(plots=False)
+    assert "| Degree | 2–3 | " in (tmp_path / "table.md").read_text(encoding="utf-8")
+    assert "Degree & 2--3 & " in (tmp_path / "table.tex").read_text(encoding="utf-8")
     assert ("cogstage", MACRO) not in partial  # an average over fewer relations is no average
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.dataset import FittingView
+from cogstage.model.calibration import calibrate, fit_calibration
 from cogstage.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ class Variant:
     world: str = "open"
     preset: str = "default"
     joint: bool = False
+    direct: bool = False
+    """Stage 2 is asked about the pair itself: how well one predicts who need give no reason."""
 
 
 VARIANTS = {
@@ -36,6 +39,7 @@ VARIANTS = {
     "cogstage-paper": Variant(preset="paper"),
     "cogstage-all": Variant(joint=True),
     "cogstage-all-closed": Variant(world="closed", joint=True),
+    "recognition": Variant(joint=True, direct=True),
 }
 GROUPS = {
     "floor": tuple(FLOOR),
@@ -66,6 +70,7 @@ class CogStageMethod:
     def __init__(self, name: str) -> None:
         self._name, self._variant = name, VARIANTS[name]
         self._model: CogStage | None = None
+        self._platt: dict[str, dict[str, Any]] = {}  # of a direct one, by relation
 
     @property
     def name(self) -> str:
@@ -83,17 +88,25 @@ class CogStageMethod:
         """Train on what may be fitted on."""
         from cogstage.rationale.cogstage import CogStage
 
-        self._relation = relation
-        self._model = CogStage(
-            relation=relation, world=self._variant.world, preset=self._variant.preset, seed=seed
-        ).fit(graph, _OnlyForFitting(view), progress=progress)  # type: ignore[arg-type]
+        variant, self._relation = self._variant, relation
+        least = {"folds": 0, "associations": 1, "epochs": 1, "least_steps": 0} if variant.direct else {}  # of stage 3
+        model = CogStage(relation=relation, world=variant.world, preset=variant.preset, seed=seed, **least)
+        self._model = model.fit(graph, _OnlyForFitting(view), progress=progress)  # type: ignore[arg-type]
+        if variant.direct:
+            for name in model.relations:
+                dev = view.pairs(name, "dev")
+                margin = model.recognised(dev.head, dev.tail, name)
+                self._platt[name] = fit_calibration(margin, dev.label, "platt")
         return self
 
     def scores(self, head: np.ndarray, tail: np.ndarray, relation: str | None = None) -> np.ndarray:
         """Raw probabilities (M,)."""
         if self._model is None:
             raise CogstageError(f"{self.name} was not fitted yet")
-        return self._model.probabilities(head, tail, relation or self._relation)
+        relation = relation or self._relation
+        if self._variant.direct:
+            return calibrate(self._model.recognised(head, tail, relation), self._platt[relation])
+        return self._model.probabilities(head, tail, relation)
 
 
 def find(name: str, store: VectorStore | None = None) -> Method:

@@ -78,9 +78,10 @@ class Comparison:
         return sorted(key[3] for key in self.cells if key[:3] == (dataset, method, relation))
 
     def values(self, dataset: str, method: str, relation: str, metric: str) -> np.ndarray:
-        """The metric of each finished seed."""
+        """The metric of each finished seed that has it: some may not have been ranked."""
         cells = (self.cells[dataset, method, relation, seed] for seed in self.seeds(dataset, method, relation))
-        return np.array([cell["metrics"].get(metric, {}).get("value", np.nan) for cell in cells], np.float64)
+        found = [cell["metrics"][metric]["value"] for cell in cells if metric in cell["metrics"]]
+        return np.array(found or [np.nan], np.float64)
 
     def replicates(self, dataset: str, method: str, relation: str, metric: str) -> np.ndarray:
         """Bootstrap values of the mean over seeds, (B,)."""
@@ -88,9 +89,10 @@ class Comparison:
         if key not in self._replicates:
             files = [Place(self.folder).replicates(*key, seed) for seed in self.seeds(*key)]
             loaded = [dict(np.load(path, allow_pickle=False)) for path in files]
-            # some seeds may have been ranked and others not: what all of them have
-            shared = [name for name in loaded[0] if all(name in one for one in loaded)] if loaded else []
-            self._replicates[key] = {name: np.mean([one[name] for one in loaded], axis=0) for name in shared}
+            names = {name for one in loaded for name in one}
+            self._replicates[key] = {
+                name: np.mean([one[name] for one in loaded if name in one], axis=0) for name in names
+            }
         found = self._replicates[key]
         size = len(next(iter(found.values()))) if found else 1
         return found.get(metric, np.full(size, np.nan))
@@ -140,7 +142,13 @@ class Comparison:
                     values.mean() - self.values(dataset, rival, relation, metric).mean()
                 ) > 0  # fmt: skip
                 result[method, relation] = Figure(
-                    float(values.mean()), _sd(values), low, high, len(values), p.get(relation), bool(above)
+                    float(values.mean()),
+                    _sd(values),
+                    low,
+                    high,
+                    int(np.isfinite(values).sum()),
+                    p.get(relation),
+                    bool(above),
                 )
             if there and self.complete(dataset, method):
                 result[method, MACRO] = self._macro(dataset, method, relations, metric)
@@ -175,17 +183,15 @@ class Comparison:
         return holm(raw)
 
     def _macro(self, dataset: str, method: str, relations: list[str], metric: str) -> Figure:
-        shared = set.intersection(*(set(self.seeds(dataset, method, r)) for r in relations))
+        cells = {
+            r: {seed: self.cells[dataset, method, r, seed] for seed in self.seeds(dataset, method, r)}
+            for r in relations
+        }
+        shared = set.intersection(
+            *({s for s, c in found.items() if metric in c["metrics"]} for found in cells.values())
+        )
         by_seed = np.array(
-            [
-                np.mean(
-                    [
-                        self.cells[dataset, method, r, seed]["metrics"].get(metric, {}).get("value", np.nan)
-                        for r in relations
-                    ]
-                )
-                for seed in sorted(shared)
-            ]
+            [np.mean([cells[r][s]["metrics"][metric]["value"] for r in relations]) for s in sorted(shared)]
         )
         mean = float(np.mean([self.values(dataset, method, r, metric).mean() for r in relations]))
         low, high = interval(np.mean([self.replicates(dataset, method, r, metric) for r in relations], axis=0))

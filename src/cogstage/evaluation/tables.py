@@ -57,6 +57,7 @@ ROWS = {
     "cogstage-paper": "CogStage, as published",
     "cogstage-all": "CogStage, one model for all",
     "cogstage-all-closed": "CogStage, one model for all, closed world",
+    "recognition": "CogStage's recognition alone, no reasons",
 }
 
 
@@ -101,6 +102,12 @@ def _columns(comparison: Comparison, dataset: str) -> list[str]:
     return [*comparison.relations(dataset), MACRO]
 
 
+def _seeds(comparison: Comparison, dataset: str, method: str) -> str:
+    """How many seeds a method's row rests on: the fewest and the most of its relations."""
+    counts = {len(comparison.seeds(dataset, method, r)) for r in comparison.relations(dataset)} - {0}
+    return "–".join(str(count) for count in sorted({min(counts), max(counts)}))
+
+
 def _cell(figure: Figure | None, best: float | None, bold: str = "**{}**") -> str:
     if figure is None or not np.isfinite(figure.mean):
         return "–"
@@ -135,8 +142,9 @@ def _markdown_main(comparison: Comparison, dataset: str, metric: str) -> str:
             continue
         seconds, processor, memory = comparison.cost(dataset, method)
         cells = [_markdown_cell(figures.get((method, column)), best.get(column)) for column in columns]
-        rows.append([title(method), *cells, f"{seconds:.1f}", f"{processor:.1f}", f"{memory:,.0f}"])
-    return _markdown_table(["Method", *columns, "time (s)", "CPU (s)", "memory (MB)"], rows)
+        seeds = _seeds(comparison, dataset, method)
+        rows.append([title(method), seeds, *cells, f"{seconds:.1f}", f"{processor:.1f}", f"{memory:,.0f}"])
+    return _markdown_table(["Method", "seeds", *columns, "time (s)", "CPU (s)", "memory (MB)"], rows)
 
 
 def _markdown_averages(comparison: Comparison, dataset: str) -> str:
@@ -181,11 +189,11 @@ def latex(comparison: Comparison) -> str:
         for metric in MAIN:
             figures = comparison.figures(dataset, metric)
             best = best_of(figures, metric)
-            names = " & ".join(["Method", *map(_latex_text, columns), "time (s)", "CPU (s)", "memory (MB)"])
+            names = " & ".join(["Method", "seeds", *map(_latex_text, columns), "time (s)", "CPU (s)", "memory (MB)"])
             lines = [
                 "\\begin{table*}",
                 "\\centering",
-                f"\\begin{{tabular}}{{l{'r' * (len(columns) + 3)}}}",
+                f"\\begin{{tabular}}{{l{'r' * (len(columns) + 4)}}}",
                 "\\toprule",
                 names + " \\\\ \\midrule",
             ]
@@ -194,7 +202,15 @@ def latex(comparison: Comparison) -> str:
                     continue
                 cells = [_latex_cell(figures.get((method, column)), best.get(column)) for column in columns]
                 seconds, processor, memory = comparison.cost(dataset, method)
-                row = [_latex_text(title(method)), *cells, f"{seconds:.1f}", f"{processor:.1f}", f"{memory:.0f}"]
+                seeds = _seeds(comparison, dataset, method)
+                row = [
+                    _latex_text(title(method)),
+                    _latex_text(seeds),
+                    *cells,
+                    f"{seconds:.1f}",
+                    f"{processor:.1f}",
+                    f"{memory:.0f}",
+                ]
                 lines.append(" & ".join(row) + " \\\\")
             caption = f"{TITLES[metric]} with {dataset} negatives. {LEGEND}"
             lines += [

@@ -196,6 +196,22 @@ class CogStage:
         ]
         return np.concatenate(parts).astype(np.float64) if parts else np.empty(0)
 
+    @torch.inference_mode()
+    def recognised(
+        self, head: Sequence[int] | np.ndarray, tail: Sequence[int] | np.ndarray, relation: str
+    ) -> np.ndarray:
+        """What stage 2 makes of pairs of node ids themselves: the relation's score above NA. float64 (n,).
+
+        No prediction uses it, as targets are masked; it is what predicting without reasons would rest on.
+        """
+        heads, tails = self._nodes(head, tail)
+        nodes, place = torch.unique(torch.cat([heads, tails]), return_inverse=True)
+        recognition = self.network.recognition
+        views = recognition.views(recognition.terms(self.network.recall.term, nodes))
+        scores = recognition.scores(views, place[: len(heads)], place[len(heads) :])  # type: ignore[arg-type]
+        margin: np.ndarray = (scores[:, self._number(relation)] - scores[:, recognition.na]).double().numpy()
+        return margin
+
     def assumptions(
         self,
         head: Sequence[int] | np.ndarray,
