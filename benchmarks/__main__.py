@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import importlib
-import resource
+import os
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.harness import SkippedError
+from benchmarks.harness import ONE_THREAD, SkippedError
 
 HERE = Path(__file__).parent
 DONE, FAILED, WRONG_USE, LEFT_OUT = 0, 1, 2, 3  # exit codes
+OUTCOMES = {DONE: "done", LEFT_OUT: "left out"}
+AT_ONCE = 2  # benchmarks of a quick run
 
 
 def names() -> list[str]:
@@ -44,22 +50,41 @@ def main(argv: list[str]) -> int:
 
 
 def run_all(arguments: list[str]) -> int:
-    """Every benchmark in turn; ends with what became of each and what it took."""
-    outcomes = {DONE: "done", LEFT_OUT: "left out"}
-    codes, lines = [], []
-    for name in names():
-        begun, worked = time.perf_counter(), _children_seconds()
-        codes.append(subprocess.run([sys.executable, "-m", "benchmarks", name, *arguments]).returncode)
-        seconds, cpu = time.perf_counter() - begun, _children_seconds() - worked
-        lines.append(f"{name:24}{outcomes.get(codes[-1], 'FAILED'):10}{seconds:8.1f} s{cpu:10.1f} CPU s")
-        print(f"\n{lines[-1]}", flush=True)
-    print("\n## all\n", *lines, f"{'together':34}{'':10}{_children_seconds():10.1f} CPU s", sep="\n")
-    return FAILED if any(code not in outcomes for code in codes) else DONE
+    """Every benchmark; ends with what became of each and what it took.
+
+    Quick ones run two at a time on one thread each: they show that everything runs, and roughly how fast. At full size
+    there is one at a time, so that nothing disturbs it.
+    """
+    quick = "--quick" in arguments
+    with ThreadPoolExecutor(AT_ONCE if quick else 1) as runners:
+        ends = list(runners.map(lambda name: _run(name, arguments, ONE_THREAD if quick else {}), names()))
+    print("\n## all\n", *(end.line for end in ends), sep="\n")
+    return FAILED if any(end.code not in OUTCOMES for end in ends) else DONE
 
 
-def _children_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+@dataclass(frozen=True)
+class End:
+    """What became of a benchmark."""
+
+    code: int
+    line: str
+
+
+def _run(name: str, arguments: list[str], environment: Mapping[str, str]) -> End:
+    """One benchmark in a process of its own; what it prints is shown when it has ended."""
+    begun = time.perf_counter()
+    with tempfile.TemporaryFile() as output:
+        command = [sys.executable, "-m", "benchmarks", name, *arguments]
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, **environment})
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        text = output.read().decode("utf-8", "replace")
+    seconds, worked = time.perf_counter() - begun, used.ru_utime + used.ru_stime
+    outcome = OUTCOMES.get(process.returncode, "FAILED")
+    end = End(process.returncode, f"{name:24}{outcome:10}{seconds:8.1f} s{worked:10.1f} CPU s")
+    print(f"{text}\n{end.line}", flush=True)
+    return end
 
 
 if __name__ == "__main__":

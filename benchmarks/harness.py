@@ -31,6 +31,7 @@ LIBRARIES = (
     *("cogstage", "numpy", "scipy", "numba", "pyarrow", "torch", "daachorse", "scikit-learn"),
     *("spacy", "gensim", "pykeen", "pyspark"),
 )
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 OWN_TIMES = ("seconds", "cpu_seconds")
 
 

@@ -25,6 +25,8 @@ from benchmarks.harness import need_literature, parser, report
 
 ALL: tuple[Curve, ...] = (*ANNOTATION, *COUNTING, *RECALL, *TRAINING, *DISCOVER, *SERVICE)
 
+ENOUGH = 3  # points, to say of a curve that it grows too fast
+
 
 def main(argv: list[str] | None = None) -> None:
     """Measure the curves asked for, draw them, and write points and exponents down."""
@@ -64,8 +66,14 @@ def _summary(found: Measured) -> dict[str, Any]:
         "memory exponent": found.memory_exponent,
         "needed": curve.needed,
         "why": curve.why,
-        "verdict": "as it must" if found.as_needed else "FASTER THAN NEEDED",
+        "verdict": _verdict(found),
     }
+
+
+def _verdict(found: Measured) -> str:
+    if len(found.points) < ENOUGH:
+        return "too few points to tell"
+    return "as it must" if found.as_needed else "FASTER THAN NEEDED"
 
 
 if __name__ == "__main__":

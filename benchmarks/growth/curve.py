@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import measured, run_side
+from benchmarks.harness import ONE_THREAD, measured, run_side
 
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 TOLERANCE = 0.15  # an exponent may lie so far above the needed one before it is called too high
 LEAST_MB = 4.0  # below this a difference of peaks is noise
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,24 @@ def test_all_of_them_end_with_what_became_of_each(
     assert "annotation              left out" in capfd.readouterr().out
     assert front.main(["all", "--no-such-option"]) == front.FAILED
     assert "annotation              FAILED" in capfd.readouterr().out
+
+
+def test_only_quick_ones_share_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    running, most = [], []
+
+    def fake(name: str, arguments: list[str], environment: dict[str, str]) -> front.End:
+        running.append(name)
+        time.sleep(0.05)
+        most.append((len(running), environment.get("OMP_NUM_THREADS")))
+        running.remove(name)
+        return front.End(front.DONE, name)
+
+    monkeypatch.setattr(front, "_run", fake)
+    monkeypatch.setattr(front, "names", lambda: list("abcdef"))
+    for arguments, expected in ((["all"], (1, None)), (["all", "--quick"], (2, "1"))):
+        most.clear()
+        assert front.main(arguments) == front.DONE
+        assert max(most) == expected
 
 
 @pytest.mark.parametrize("name", NEED_LITERATURE)
