@@ -7,6 +7,7 @@ import dataclasses
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -91,6 +92,23 @@ def test_a_second_run_only_does_what_is_missing(finished: Comparison, inputs: tu
     assert {name for name in before if before[name] != after[name]} == {gone.name}
     assert json.loads(gone.read_text())["metrics"] == content["metrics"]
     assert again.cells.keys() == finished.cells.keys()
+
+
+def test_a_cell_of_other_settings_is_computed_again(
+    finished: Comparison, inputs: tuple[Graph, Dataset], tmp_path: Path
+) -> None:
+    folder = tmp_path / "table"
+    shutil.copytree(finished.folder, folder)
+    old, unknown = (folder / "cells" / "planted" / f"svd+distmult~causes~{seed}.json" for seed in (0, 1))
+    found = json.loads(old.read_text(encoding="utf-8"))
+    assert "rate=" in found["settings"]  # it says how the method was set up
+    for path, settings in ((old, {"settings": "other ones"}), (unknown, {})):
+        cell = {key: value for key, value in found.items() if key != "settings"} | settings
+        path.write_text(json.dumps({**cell, "seed": int(path.stem[-1])}), encoding="utf-8")
+    before = stamps(folder)
+    cs.compare(*inputs, methods=METHODS, seeds=2, out=folder, ranking_heads=0, plots=False)
+    assert {name for name, stamp in stamps(folder).items() if stamp != before[name]} == {old.name}
+    assert json.loads(old.read_text(encoding="utf-8"))["settings"] == found["settings"]
 
 
 def test_a_folder_of_other_inputs_is_refused(finished: Comparison, inputs: tuple[Graph, Dataset]) -> None:

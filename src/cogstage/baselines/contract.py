@@ -54,6 +54,10 @@ class Method(Protocol):
     def joint(self) -> bool:
         """Whether one fit, with ``relation="all"``, serves every relation."""
 
+    @property
+    def settings(self) -> str:
+        """All that it was set up with: where this is the same, so is what comes out."""
+
     def fit(self, graph: Graph, view: FittingView, relation: str, seed: int = 0, progress: Progress = SILENT) -> Method:
         """Learn one relation (a joint method: all of them) from what may be fitted on."""
 

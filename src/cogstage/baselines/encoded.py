@@ -24,6 +24,11 @@ class EncodedMethod:
         """``svd+distmult`` and so on."""
         return f"{self.encoder.name}+{self.scorer.name}"
 
+    @property
+    def settings(self) -> str:
+        """The options of both parts."""
+        return f"{self.encoder!r} {self.scorer!r}"
+
     def fit(
         self, graph: Graph, view: FittingView, relation: str, seed: int = 0, progress: Progress = SILENT
     ) -> EncodedMethod:

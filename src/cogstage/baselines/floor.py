@@ -14,6 +14,7 @@ class AlwaysPositive:
 
     name = "always-positive"
     joint = False
+    settings = ""
 
     def fit(
         self, graph: Graph, view: FittingView, relation: str, seed: int = 0, progress: Progress = SILENT
@@ -60,6 +61,7 @@ class Degree:
 
     name = "degree"
     joint = False
+    settings = ""
 
     def fit(self, graph: Graph, view: FittingView, relation: str, seed: int = 0, progress: Progress = SILENT) -> Degree:
         """Logistic regression on log(1 + d_r(h)) and log(1 + d_r(t)); a training fact does not count for itself."""
@@ -87,6 +89,7 @@ class Ppmi:
 
     name = "ppmi"
     joint = False
+    settings = ""
 
     def fit(self, graph: Graph, view: FittingView, relation: str, seed: int = 0, progress: Progress = SILENT) -> Ppmi:
         """Logistic regression on PPMI(h, t)."""

@@ -85,6 +85,11 @@ class PykeenReference:
         """``complex``, or ``svd+complex`` with fixed features."""
         return f"{self.encoder.name}+{self.model}" if self.encoder is not None else self.model
 
+    @property
+    def settings(self) -> str:
+        """The options of the model and of its encoder, if any."""
+        return f"{self.options!r} {self.encoder!r}"
+
     def fit(
         self, graph: Graph, view: FittingView, relation: str = ALL, seed: int = 0, progress: Progress = SILENT
     ) -> PykeenReference:

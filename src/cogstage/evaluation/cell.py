@@ -162,6 +162,7 @@ def _measure_all(
             "evaluation_seconds": time.perf_counter() - begun,
             "peak_mb": peak_mb(),
             "version": software_version(),
+            "settings": method.settings,
         }
         write_text(place.cell(dataset, method.name, relation, seed), to_json(cell))  # last: now the cell is finished
 

@@ -1,7 +1,7 @@
 """All methods × relations × seeds on frozen data: cell by cell, on all cores, resumed where it stopped.
 
 The folder gathers cells over several calls (other methods, more seeds, a second data set); tables and plots are made
-of all that is there. A finished cell is never computed again.
+of all that is there. A finished cell is computed again only if its method's settings have changed since.
 """
 
 from __future__ import annotations
@@ -132,7 +132,8 @@ def _tasks(
     for seed in seeds:
         encodings: dict[str, Task] = {}
         for method in methods:
-            missing = [r for r in relations if not place.cell(dataset, method, r, seed).exists()]
+            settings = find(method).settings
+            missing = [r for r in relations if not _finished(place.cell(dataset, method, r, seed), settings)]
             if not missing:
                 continue
             encoder = encoder_of(method)
@@ -146,6 +147,11 @@ def _tasks(
                 scopes = [",".join(missing)] if is_baseline(method) else missing
             tasks += [Task(dataset, method, scope, seed, needs) for scope in scopes]
     return tasks
+
+
+def _finished(cell: Path, settings: str) -> bool:
+    """Whether a cell is there, of a method that was set up as it would be now."""
+    return cell.exists() and json.loads(cell.read_text(encoding="utf-8")).get("settings", settings) == settings
 
 
 def _run(place: Place, tasks: Sequence[Task], jobs: int, ranking_heads: int, progress: Progress) -> dict[Task, str]:

@@ -16,6 +16,7 @@ from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.dataset import FittingView
 from cogstage.model.calibration import calibrate, fit_calibration
+from cogstage.model.config import preset
 from cogstage.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -31,6 +32,12 @@ class Variant:
     joint: bool = False
     direct: bool = False
     """Stage 2 is asked about the pair itself: how well one predicts who need give no reason."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of the model that differ from the preset's; where stage 3 is idle it is kept small."""
+        idle = {"folds": 0, "associations": 1, "epochs": 1, "least_steps": 0} if self.direct else {}
+        return {"world": self.world, **idle}
 
 
 VARIANTS = {
@@ -82,6 +89,11 @@ class CogStageMethod:
         """Whether one model serves every relation."""
         return self._variant.joint
 
+    @property
+    def settings(self) -> str:
+        """The whole configuration."""
+        return repr(preset(self._variant.preset).replace(**self._variant.options))
+
     def fit(
         self, graph: Graph, view: FittingView, relation: str, seed: int = 0, progress: Progress = SILENT
     ) -> CogStageMethod:
@@ -89,8 +101,7 @@ class CogStageMethod:
         from cogstage.rationale.cogstage import CogStage
 
         variant, self._relation = self._variant, relation
-        least = {"folds": 0, "associations": 1, "epochs": 1, "least_steps": 0} if variant.direct else {}  # of stage 3
-        model = CogStage(relation=relation, world=variant.world, preset=variant.preset, seed=seed, **least)
+        model = CogStage(relation=relation, preset=variant.preset, seed=seed, **variant.options)
         self._model = model.fit(graph, _OnlyForFitting(view), progress=progress)  # type: ignore[arg-type]
         if variant.direct:
             for name in model.relations:
