@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -321,3 +322,27 @@ def test_view_hides_test_pairs(small: tuple[Graph, Dataset]) -> None:
     assert isinstance(view, FittingView)
     with pytest.raises(LeakageError):
         view.pairs("may_treat", "test")
+
+
+def test_the_demand_on_the_top_five_grows_with_what_is_known(small: tuple[Graph, Dataset]) -> None:
+    """Pair by pair: remove the five with the highest attention times best p, take the softmax again, compare."""
+    model = CogStage("may_treat", **SMALL, epochs=1).fit(*small)
+    pairs, network = small[1].pairs("may_treat", "dev"), model.network
+    found = model.assumptions(pairs.head, pairs.tail, "may_treat")
+    label = torch.from_numpy(pairs.label).float()
+    expected, bits = 0.0, 0.0
+    for row in range(len(pairs)):
+        p = 1 / (1 + math.exp(-float(found.logit[row])))
+        bits -= math.log2(p if pairs.label[row] else 1 - p) / len(pairs)
+        if not pairs.label[row]:
+            continue
+        score = found.attention[row] * found.best_probability[row]
+        left = [i for i in range(len(score)) if i not in score.topk(5).indices.tolist() and found.valid[row, i]]
+        power = found.gate[row, left].softmax(0) if left else torch.zeros(0)
+        without = float((power * found.value[row, left]).sum() + found.bias.detach())
+        expected += max(0.0, network.config.comprehensiveness_goal - p + 1 / (1 + math.exp(-without)))
+    factor = 2 * network.config.comprehensiveness
+    assert 0 < bits < 1
+    assert float(network.erasure_loss(found, label)) == pytest.approx(factor * (1 - bits) * expected, rel=1e-4)
+    wrong = network.erasure_loss(found, 1 - label)  # decided worse than by chance: nothing is asked
+    assert float(wrong) == 0.0

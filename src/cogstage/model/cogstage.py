@@ -7,6 +7,7 @@ associations, each with the probabilities of its relations; in the closed world 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
@@ -269,13 +270,18 @@ class Network(nn.Module):
         return torch.cat(gates), torch.cat(values)
 
     def erasure_loss(self, assumptions: Assumptions, label: Tensor, top: int = 5) -> Tensor:
-        """Asks that p falls when a positive pair's ``top`` recognised assumptions are removed; summed over pairs."""
+        """Asks that p falls when a positive pair's ``top`` recognised assumptions are removed; summed over pairs.
+
+        The demand is the stronger, the better the batch is decided (1 - cross entropy in bits): where the assumptions
+        tell little, few of them cannot tell much, and asking for it would cost the decision.
+        """
         config, score = self.config, assumptions.attention.detach() * assumptions.best_probability
         best = score.topk(min(top, score.shape[1]), dim=1).indices
         without = torch.ones_like(assumptions.valid).scatter(1, best, False)
         fall = assumptions.logit.sigmoid() - self.decide(assumptions, without).sigmoid()
         short = (config.comprehensiveness_goal - fall).clamp(min=0.0) * label
-        return 2 * config.comprehensiveness * short.sum()  # twice, as half of the pairs are positive
+        bits = F.binary_cross_entropy_with_logits(assumptions.logit.detach(), label) / math.log(2)
+        return 2 * config.comprehensiveness * (1 - bits).clamp(min=0.0) * short.sum()  # half of the pairs are positive
 
     def decide(self, assumptions: Assumptions, keep: Tensor) -> Tensor:
         """The logit (B,) when only the assumptions in ``keep`` (B, P) are left: g = -∞ elsewhere, softmax again."""

@@ -82,7 +82,7 @@ class Config:
 
     # stage 3, L_p, and the course of training
     pair_batch: int = 64  # pairs in a batch of L_p
-    comprehensiveness: float = 0.4  # weight of the demand that p falls when a positive pair's top 5 are removed
+    comprehensiveness: float = 1.0  # weight of the demand that p falls when a positive pair's top 5 are removed
     comprehensiveness_goal: float = 0.3  # by how much it should fall
     pairs_reach_terms: bool = False  # L_p also moves the term and relation vectors, not stage 3 alone
     refresh_every: int = 0  # iterations between two recalls of the associations; 0 is once an epoch
