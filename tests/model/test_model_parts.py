@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cogstage.knowledge.dataset import Triples
+from cogstage.model import closed_world, kernels
 from cogstage.model import cogstage as network_module
-from cogstage.model import kernels
 from cogstage.model.calibration import calibrate, fit_calibration, sigmoid
+from cogstage.model.closed_world import ClosedWorld
 from cogstage.model.cogstage import Network, OpenWorld
 from cogstage.model.config import PRESETS
 from cogstage.model.decision import entmax, sparsemax
@@ -251,3 +252,29 @@ def test_bf16_changes_little(monkeypatch: pytest.MonkeyPatch) -> None:
         logits.append(network(world.recalled(torch.arange(20), torch.arange(20, 40), 0), 0).logit)
     assert not torch.equal(*logits)
     assert float((logits[0] - logits[1]).detach().abs().max()) < 0.01
+
+
+def test_closed_world_chooses_the_same_in_any_company(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Facts are chosen once for a target and kept; which others were asked for with it, or before, does not matter."""
+    rng = np.random.default_rng(0)
+    facts = Triples(*(rng.integers(0, top, 300).astype(np.int32) for top in (90, 2, 90)))
+    torch.manual_seed(0)
+    recall = Recall(90, 16)
+    head, tail = torch.from_numpy(rng.integers(0, 90, (2, 40)))
+    world = ClosedWorld(recall, facts, 2, 20)
+    together = world.recalled(head, tail, 1)
+    for remembered in (100_000, 7):
+        monkeypatch.setattr(closed_world, "REMEMBERED", remembered)
+        world = ClosedWorld(recall, facts, 2, 20)
+        for rows in (slice(0, 3), slice(30, 40), slice(0, 40)):
+            found = world.recalled(head[rows], tail[rows], 1)
+            for ours, theirs in ((found.heads, together.heads), (found.tails, together.tails)):
+                assert torch.equal(ours.term, theirs.term[rows])
+                assert torch.equal(ours.probability, theirs.probability[rows])
+                assert torch.equal(ours.rank, theirs.rank[rows])
+            assert torch.equal(found.valid, together.valid[rows])
+    assert len(world.recalled(head[:0], tail[:0], 1).heads.term) == 0
+    with torch.no_grad():
+        recall.term.copy_(recall.term.flip(0))
+    world.refresh()
+    assert not torch.equal(world.recalled(head, tail, 1).heads.term, together.heads.term)

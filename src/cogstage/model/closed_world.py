@@ -14,6 +14,7 @@ from cogstage.model.cogstage import Recalled, Side
 from cogstage.model.recall import Recall
 
 AT_ONCE = 1 << 22  # (targets × facts) ranked together
+REMEMBERED = 100_000  # targets whose facts are kept: 2 kB each
 
 
 class ClosedWorld:
@@ -38,40 +39,55 @@ class ClosedWorld:
         place = torch.zeros(len(recall.term), dtype=torch.long, device=device)
         place[self._terms] = torch.arange(len(self._terms), device=device)
         self._head_place, self._tail_place = place[self._head], place[self._tail]
+        self._chosen: dict[tuple[int, int, int], tuple[Tensor, ...]] = {}  # by target, as recall does not move
 
     @torch.no_grad()
     def recalled(self, head: Tensor, tail: Tensor, target: int) -> Recalled:
         """The best facts for each target (head, relation ``target``, tail), best first."""
-        batch, facts = len(head), len(self._head)
-        count = min(self._count, facts)
-        rows = max(1, AT_ONCE // max(1, facts))
-        chosen = torch.empty(batch, count, dtype=torch.long, device=head.device)
-        valid = torch.empty(batch, count, dtype=torch.bool, device=head.device)
-        for begin in range(0, batch, rows):
-            h, t = head[begin : begin + rows, None], tail[begin : begin + rows, None]
-            score = self._log_recall(h[:, 0])[:, self._head_place] + self._log_recall(t[:, 0])[:, self._tail_place]
-            inverse = (target + self._relations) % (2 * self._relations)
-            same = (self._head == h) & (self._tail == t) & (self._relation == target)
-            same |= (self._head == t) & (self._tail == h) & (self._relation == inverse)
-            best = score.masked_fill_(same, -torch.inf).topk(count, dim=1)
-            chosen[begin : begin + rows], valid[begin : begin + rows] = best.indices, best.values > -torch.inf
-        heads, tails = (
-            Side(target, self._terms[place[chosen]], *self._recall_of(target, place[chosen]))
-            for target, place in ((head, self._head_place), (tail, self._tail_place))
-        )
+        keys = [(h, target, t) for h, t in zip(head.tolist(), tail.tolist(), strict=True)]
+        new = [row for row, key in enumerate(keys) if key not in self._chosen]
+        if len(self._chosen) + len(new) > REMEMBERED:
+            self._chosen.clear()
+            new = list(range(len(keys)))
+        for begin in range(0, len(new), rows := max(1, AT_ONCE // max(1, len(self._head)))):
+            part = new[begin : begin + rows]
+            found = self._choose(head[part], tail[part], target)
+            self._chosen.update((keys[row], one) for row, one in zip(part, zip(*found, strict=True), strict=True))
+        count = min(self._count, len(self._head))
+        columns = zip(*(self._chosen[key] for key in keys), strict=True)
+        stacked = tuple(torch.stack(column) for column in columns) or self._choose(head, tail, target)
+        chosen, valid, p_head, p_tail, rank_head, rank_tail = stacked
+        heads = Side(head, self._head[chosen], p_head, rank_head)
+        tails = Side(tail, self._tail[chosen], p_tail, rank_tail)
         each = torch.arange(count, device=head.device)
         return Recalled(heads, tails, each, each, self._relation[chosen], valid)
 
-    def refresh(self, nodes: Tensor | None = None) -> None:
-        """Nothing to do: recall does not move in the closed world."""
+    def _choose(self, head: Tensor, tail: Tensor, target: int) -> tuple[Tensor, ...]:
+        """For each target: the best facts (B, P), whether they are any, p of their terms, and the terms' ranks."""
+        log_head, log_tail = self._log_recall(head), self._log_recall(tail)
+        score = log_head[:, self._head_place] + log_tail[:, self._tail_place]
+        h, t, inverse = head[:, None], tail[:, None], (target + self._relations) % (2 * self._relations)
+        same = (self._head == h) & (self._tail == t) & (self._relation == target)
+        same |= (self._head == t) & (self._tail == h) & (self._relation == inverse)
+        best = score.masked_fill_(same, -torch.inf).topk(min(self._count, len(self._head)), dim=1)
+        places = self._head_place[best.indices], self._tail_place[best.indices]
+        p = [log_p.gather(1, place).exp() for log_p, place in zip((log_head, log_tail), places, strict=True)]
+        rank = [_ranks(log_p).gather(1, place) for log_p, place in zip((log_head, log_tail), places, strict=True)]
+        return best.indices, best.values > -torch.inf, *p, *rank
 
     def _log_recall(self, nodes: Tensor) -> Tensor:
-        distinct, which = torch.unique(nodes, return_inverse=True)
-        return self._recall.log_probabilities(distinct, self._terms)[which]
+        """log p of the terms of facts, the same whatever else is in the batch: sums in doubles differ too little."""
+        logits = self._recall.term[nodes].double() @ self._recall.context.double().T
+        log_p = logits[:, self._terms] - logits.logsumexp(1, keepdim=True)
+        return log_p.to(self._recall.term.dtype)
 
-    def _recall_of(self, nodes: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
-        """p of the terms at ``places`` (B, P) and their rank among all terms of facts."""
-        distinct, which = torch.unique(nodes, return_inverse=True)
-        log_p = self._recall.log_probabilities(distinct, self._terms)
-        rank = log_p.argsort(dim=1, descending=True, stable=True).argsort(dim=1) + 1
-        return log_p[which].gather(1, places).exp(), rank[which].gather(1, places)
+    def refresh(self, nodes: Tensor | None = None) -> None:
+        """Choose anew: stage 1 has been pre-trained since."""
+        self._chosen.clear()
+
+
+def _ranks(value: Tensor) -> Tensor:
+    """The place of each entry in its row (n, C), 1 for the highest; equal ones in their order."""
+    order = value.argsort(dim=1, descending=True, stable=True)
+    places = torch.arange(1, value.shape[1] + 1, device=value.device).expand_as(order)
+    return torch.empty_like(order).scatter_(1, order, places)
