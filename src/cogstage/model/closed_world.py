@@ -39,7 +39,9 @@ class ClosedWorld:
         place = torch.zeros(len(recall.term), dtype=torch.long, device=device)
         place[self._terms] = torch.arange(len(self._terms), device=device)
         self._head_place, self._tail_place = place[self._head], place[self._tail]
-        self._chosen: dict[tuple[int, int, int], tuple[Tensor, ...]] = {}  # by target, as recall does not move
+        self._chosen: dict[
+            tuple[int, int, int], tuple[np.ndarray, np.ndarray]
+        ] = {}  # by target, as recall does not move
 
     @torch.no_grad()
     def recalled(self, head: Tensor, tail: Tensor, target: int) -> Recalled:
@@ -51,29 +53,30 @@ class ClosedWorld:
             new = list(range(len(keys)))
         for begin in range(0, len(new), rows := max(1, AT_ONCE // max(1, len(self._head)))):
             part = new[begin : begin + rows]
-            found = self._choose(head[part], tail[part], target)
-            self._chosen.update((keys[row], one) for row, one in zip(part, zip(*found, strict=True), strict=True))
-        count = min(self._count, len(self._head))
-        columns = zip(*(self._chosen[key] for key in keys), strict=True)
-        stacked = tuple(torch.stack(column) for column in columns) or self._choose(head, tail, target)
-        chosen, valid, p_head, p_tail, rank_head, rank_tail = stacked
-        heads = Side(head, self._head[chosen], p_head, rank_head)
-        tails = Side(tail, self._tail[chosen], p_tail, rank_tail)
-        each = torch.arange(count, device=head.device)
-        return Recalled(heads, tails, each, each, self._relation[chosen], valid)
+            for row, *one in zip(part, *self._choose(head[part], tail[part], target), strict=True):
+                self._chosen[keys[row]] = (one[0].copy(), one[1].copy())
+        kept = [self._chosen[key] for key in keys]
+        parts = [np.stack(part) for part in zip(*kept, strict=True)] or self._choose(head, tail, target)
+        whole, p = (torch.from_numpy(part).to(head.device) for part in parts)
+        chosen, valid, rank_head, rank_tail = whole.long().unbind(1)
+        heads = Side(head, self._head[chosen], p[:, 0], rank_head)
+        tails = Side(tail, self._tail[chosen], p[:, 1], rank_tail)
+        each = torch.arange(chosen.shape[1], device=head.device)
+        return Recalled(heads, tails, each, each, self._relation[chosen], valid.bool())
 
-    def _choose(self, head: Tensor, tail: Tensor, target: int) -> tuple[Tensor, ...]:
-        """For each target: the best facts (B, P), whether they are any, p of their terms, and the terms' ranks."""
+    def _choose(self, head: Tensor, tail: Tensor, target: int) -> tuple[np.ndarray, np.ndarray]:
+        """For each target (B, 4, P) the best facts, whether they are any, ranks of heads and tails; and p (B, 2, P)."""
         log_head, log_tail = self._log_recall(head), self._log_recall(tail)
         score = log_head[:, self._head_place] + log_tail[:, self._tail_place]
         h, t, inverse = head[:, None], tail[:, None], (target + self._relations) % (2 * self._relations)
         same = (self._head == h) & (self._tail == t) & (self._relation == target)
         same |= (self._head == t) & (self._tail == h) & (self._relation == inverse)
         best = score.masked_fill_(same, -torch.inf).topk(min(self._count, len(self._head)), dim=1)
-        places = self._head_place[best.indices], self._tail_place[best.indices]
-        p = [log_p.gather(1, place).exp() for log_p, place in zip((log_head, log_tail), places, strict=True)]
-        rank = [_ranks(log_p).gather(1, place) for log_p, place in zip((log_head, log_tail), places, strict=True)]
-        return best.indices, best.values > -torch.inf, *p, *rank
+        sides = ((log_head, self._head_place[best.indices]), (log_tail, self._tail_place[best.indices]))
+        ranks = [_ranks(log_p).gather(1, place) for log_p, place in sides]
+        whole = torch.stack([best.indices, (best.values > -torch.inf).long(), *ranks], 1)
+        p = torch.stack([log_p.gather(1, place).exp() for log_p, place in sides], 1)
+        return whole.int().cpu().numpy(), p.cpu().numpy()
 
     def _log_recall(self, nodes: Tensor) -> Tensor:
         """log p of the terms of facts, the same whatever else is in the batch: sums in doubles differ too little."""
