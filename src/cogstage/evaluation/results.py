@@ -183,16 +183,12 @@ class Comparison:
         return holm(raw)
 
     def _macro(self, dataset: str, method: str, relations: list[str], metric: str) -> Figure:
-        cells = {
-            r: {seed: self.cells[dataset, method, r, seed] for seed in self.seeds(dataset, method, r)}
-            for r in relations
-        }
-        shared = set.intersection(
-            *({s for s, c in found.items() if metric in c["metrics"]} for found in cells.values())
-        )
-        by_seed = np.array(
-            [np.mean([cells[r][s]["metrics"][metric]["value"] for r in relations]) for s in sorted(shared)]
-        )
+        found = []  # for each relation its value by seed
+        for r in relations:
+            cells = {seed: self.cells[dataset, method, r, seed]["metrics"] for seed in self.seeds(dataset, method, r)}
+            found.append({seed: cell[metric]["value"] for seed, cell in cells.items() if metric in cell})
+        shared = sorted(set.intersection(*map(set, found)))
+        by_seed = np.array([np.mean([values[seed] for values in found]) for seed in shared])
         mean = float(np.mean([self.values(dataset, method, r, metric).mean() for r in relations]))
         low, high = interval(np.mean([self.replicates(dataset, method, r, metric) for r in relations], axis=0))
         return Figure(mean, _sd(by_seed), low, high, len(shared))

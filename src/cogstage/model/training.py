@@ -109,7 +109,7 @@ class Trainer:
         self._blocks: list[tuple[Phase, int]] = blocks
         self._adam = self._new_adam()
         self.course = Course()
-        self._best: dict[str, Tensor] = {}
+        self._kept: dict[str, Tensor] = {}
         self._begun = time.monotonic()
 
     def _plan(self) -> list[Phase]:
@@ -158,7 +158,7 @@ class Trainer:
     # The course
 
     def run(self, resume: bool = False) -> Course:
-        """Train until dev F1 stops rising, the epochs or the time are used up; the best weights are put in place."""
+        """Train until dev F1 stops rising, the epochs or the time are used up; puts the kept weights in place."""
         if resume and self._checkpoint is not None:
             self._restore()
         self._begun = time.monotonic() - self.course.seconds
@@ -168,11 +168,11 @@ class Trainer:
         except _TimeIsUp:
             self.course.stopped = "time limit"
             self._progress.done("stopped by the time limit")
-            if not self._best:  # not one epoch: what there is must do
-                self._best = self._kept_weights()
+            if not self._kept:  # not one epoch: what there is must do
+                self._kept = self._kept_weights()
         self.course.seconds = time.monotonic() - self._begun
         self.network.folds = torch.nn.ModuleList()  # they have done their work
-        put_weights(self.network, self._best, "best epoch")
+        put_weights(self.network, self._kept, "kept epoch")
         self.world.refresh()
         return self.course
 
@@ -241,7 +241,7 @@ class Trainer:
         f1 = self._processes.agree(float(np.mean([figures["f1"] for figures in dev.values()])))
         if f1 > self.course.kept_f1 or config.schedule == "one_cycle":  # there the last epoch is what it all leads to
             self.course.kept_f1, self.course.kept_epoch = f1, epoch
-            self._best = self._kept_weights()
+            self._kept = self._kept_weights()
         if epoch - self.course.kept_epoch >= config.patience:
             self.course.stopped = "dev F1 no longer rises"
         elif epoch >= self._epochs:
@@ -398,7 +398,7 @@ class Trainer:
     def _save(self) -> None:
         assert self._checkpoint is not None
         tensors = {f"network.{name}": value for name, value in copy_weights(self.network).items()}
-        tensors |= {f"best.{name}": value for name, value in self._best.items()}
+        tensors |= {f"kept.{name}": value for name, value in self._kept.items()}
         tensors |= {f"adam.{name}": value.clone() for name, value in self._adam.state().items()}
         self._checkpoint.save(tensors, {"identity": self._identity(), "course": vars(self.course)})
 
@@ -417,7 +417,7 @@ class Trainer:
                 f"{self._checkpoint.path} was made with other settings ({named}); resume with the same, or train anew"
             )
         put_weights(self.network, _under("network.", tensors), str(self._checkpoint.path))
-        self._best = {name: value.to(self.device) for name, value in _under("best.", tensors).items()}
+        self._kept = {name: value.to(self.device) for name, value in _under("kept.", tensors).items()}
         self.course = Course(**info["course"])
         done = self.course.round  # the optimiser goes on unless the next round begins a phase, and so makes a new one
         self._adam = self._new_adam(self._blocks[done - 1][0] if done <= len(self._blocks) else None)
