@@ -188,8 +188,8 @@ class PykeenReference:
         if self.model != "rotate":
             drawn = torch.randperm(len(entities))[: self.options.candidates]
             chosen = torch.unique(torch.cat([answers, drawn]))
-            scores = self._model.score_t(facts[:, :2], tails=entities[chosen])
-            return nn.functional.cross_entropy(scores, torch.searchsorted(chosen, answers))
+            scores = self._against(facts, entities[chosen])
+            return nn.functional.cross_entropy(scores, torch.searchsorted(chosen, answers.contiguous()))
         options = self.options
         others = entities[torch.randint(len(entities), (len(facts), options.negatives))]
         corrupted = facts[:, None, :].repeat(1, options.negatives, 1)
@@ -200,6 +200,22 @@ class PykeenReference:
         gain = nn.functional.logsigmoid(options.margin + positive)
         refusal = (weight * nn.functional.logsigmoid(-options.margin - negative)).sum(dim=1)
         return -(gain + refusal).mean() / 2
+
+    def _against(self, facts: torch.Tensor, tails: torch.Tensor) -> torch.Tensor:
+        """Scores (B, C) of each fact's head and relation with every one of the tails (ComplEx, TuckER).
+
+        These scores are linear in the tail: those of the axes give all others by one product of matrices, where
+        PyKEEN's ``score_t`` multiplies vectors element by element.
+        """
+        entity, relation = self._model.entity_representations[0], self._model.relation_representations[0]
+        tail: torch.Tensor = entity(tails)
+        axes = torch.eye(tail.shape[1], dtype=tail.dtype)
+        if tail.is_complex():
+            axes, tail = torch.cat([axes, 1j * axes]), torch.cat([tail.real, tail.imag], dim=1)
+        scores: torch.Tensor = self._model.interaction(
+            h=entity(facts[:, 0])[:, None], r=relation(facts[:, 1])[:, None], t=axes[None]
+        )
+        return scores @ tail.T
 
     def _raw(self, head: np.ndarray, tail: np.ndarray, relation: str) -> np.ndarray:
         """The model's own scores (M,)."""
