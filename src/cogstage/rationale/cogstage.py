@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from cogstage.rationale.filters import Filter
 from cogstage.rationale.record import Prediction
 
 BATCH = 256  # pairs predicted together
+CHANCE = 0.55  # a dev AUROC below it says that nothing was learned
 
 
 class CogStage:
@@ -115,6 +116,7 @@ class CogStage:
         course = trainer.run(resume)
         recorder.close()
         dev = trainer.measure()
+        _warn_of_chance(dev, progress)
         self.calibration = {view.relations[t]: fit_calibration(*trainer.dev_logits(t)) for t in targets}
         self.metrics = {
             "dev": dev,
@@ -334,3 +336,13 @@ def _warn(graph: Graph, dataset: Dataset, targets: RecallTargets, config: Config
     )
     if candidates < config.associations:
         progress.say(f"only {candidates} candidates for {config.associations} associations: all of them are recalled")
+
+
+def _warn_of_chance(dev: Mapping[str, Mapping[str, float]], progress: Progress) -> None:
+    """Say what was not learned: early stopping may end while a model still says yes to every pair."""
+    for relation, figures in dev.items():
+        if figures["auroc"] < CHANCE:
+            progress.say(
+                f"{relation} was not learned: dev AUROC {figures['auroc']:.2f} is chance;"
+                " look at the data, or train for longer (--set patience=30)"
+            )
