@@ -17,11 +17,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from planted_relation import planted
 
 import cogstage as cs
 from cogstage.errors import CogstageError, UsageError
 from cogstage.evaluation.metrics import score
+from cogstage.evaluation.plots import _bars
 from cogstage.evaluation.results import MACRO, Comparison
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import Dataset, Pairs
@@ -80,6 +83,20 @@ def test_tables_and_plots_are_written(finished: Comparison) -> None:
     assert f1["ppmi", MACRO] == pytest.approx(mean, abs=1e-5)
     names = {path.name for path in (finished.folder / "plots").iterdir()}
     assert {"f1-bars-planted.svg", "precision-recall-planted.png", "reliability-planted.svg"} <= names
+
+
+def test_every_bar_stands_beside_its_method(finished: Comparison) -> None:
+    canvas = Figure()
+    _bars(canvas, finished, "planted", "f1")
+    labels = [label.get_text() for label in canvas.axes[0].get_yticklabels()]
+    assert labels == ["Always positive", "PPMI", "SVD + DistMult"]
+    figures = finished.figures("planted", "f1")
+    assert [axes.get_title() for axes in canvas.axes] == [*RELATIONS, MACRO]
+    for axes in canvas.axes:
+        lengths = [bar.get_width() for bar in axes.patches if isinstance(bar, Rectangle)]
+        assert lengths == pytest.approx([figures[method, axes.get_title()].mean for method in METHODS])
+    colours = [bar.get_facecolor() for bar in canvas.axes[0].patches]
+    assert colours[0] == colours[1] != colours[2]  # the floor, and the paper's baselines
 
 
 def test_a_second_run_only_does_what_is_missing(finished: Comparison, inputs: tuple[Graph, Dataset]) -> None:

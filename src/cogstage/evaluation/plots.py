@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cogstage.evaluation.methods import GROUPS
 from cogstage.evaluation.metrics import precision_recall, reliability
 from cogstage.evaluation.tables import MAIN, TITLES, title
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 CURVES = 6  # methods in a picture of curves: CogStage's, then the best baselines
 FORMATS = ("svg", "png")
+GROUP_COLOURS = {"floor": "0.7", "paper": "tab:blue", "modern": "tab:green"}
+OWN_COLOUR = "tab:orange"
 
 
 def draw(comparison: Comparison, folder: Path) -> list[Path]:
@@ -37,27 +40,32 @@ def draw(comparison: Comparison, folder: Path) -> list[Path]:
 
 
 def _bars(canvas: Any, comparison: Comparison, dataset: str, metric: str) -> None:
-    """One group of bars a relation, one bar a method, whiskers for the 95 % interval."""
+    """One panel a relation, one bar a method, whiskers for the 95 % interval; colours tell the groups apart."""
     figures = comparison.figures(dataset, metric)
     columns = list(dict.fromkeys(relation for _, relation in figures))
     methods = [method for method in comparison.methods if any((method, c) in figures for c in columns)]
-    canvas.set_size_inches(max(6.0, 0.16 * len(columns) * len(methods) + 3), 4.5)
-    axes = canvas.subplots()
-    width = 0.85 / max(len(methods), 1)
-    colours = _colours(len(methods))
-    for number, method in enumerate(methods):
-        there = [(place, figures[method, c]) for place, c in enumerate(columns) if (method, c) in figures]
-        x = np.array([place for place, _ in there]) + (number - (len(methods) - 1) / 2) * width
-        means = np.array([figure.mean for _, figure in there])
-        low = np.maximum(means - np.array([figure.low for _, figure in there]), 0)
-        high = np.maximum(np.array([figure.high for _, figure in there]) - means, 0)
-        whiskers = np.nan_to_num(np.stack([low, high]))
-        axes.bar(x, means, width, yerr=whiskers, label=title(method), color=colours[number], error_kw={"lw": 0.6})
-    axes.set_xticks(range(len(columns)), columns)
-    axes.set_ylabel(TITLES[metric])
-    axes.set_ylim(0, 1)
-    axes.set_title(f"{TITLES[metric]}, {dataset} negatives, 95 % interval over test pairs clustered by head")
-    axes.legend(fontsize=7, ncols=1 + len(methods) // 16, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    colours = {method: colour for group, colour in GROUP_COLOURS.items() for method in GROUPS[group]}
+    canvas.set_size_inches(1.9 * len(columns) + 2.8, 0.19 * len(methods) + 1.3)
+    panels = canvas.subplots(1, max(len(columns), 1), sharey=True, squeeze=False)[0]
+    for axes, column in zip(panels, columns, strict=True):
+        there = [(place, m, figures[m, column]) for place, m in enumerate(methods) if (m, column) in figures]
+        means = np.array([figure.mean for _, _, figure in there])
+        low = np.maximum(means - np.array([figure.low for _, _, figure in there]), 0)
+        high = np.maximum(np.array([figure.high for _, _, figure in there]) - means, 0)
+        axes.barh(
+            [place for place, _, _ in there],
+            means,
+            xerr=np.nan_to_num(np.stack([low, high])),
+            color=[colours.get(method, OWN_COLOUR) for _, method, _ in there],
+            error_kw={"lw": 0.8},
+        )
+        axes.set(title=column, xlim=(0, 1))
+        axes.grid(axis="x", lw=0.4)
+        axes.set_axisbelow(True)
+    panels[0].set_yticks(range(len(methods)), [title(method) for method in methods], fontsize=8)
+    panels[0].set_ylim(len(methods) - 0.4, -0.6)  # the table's order, from the top
+    what = f"{TITLES[metric]}, {dataset} negatives, 95 % interval over test pairs clustered by head"
+    canvas.suptitle(what, fontsize=10)
 
 
 def _chosen(comparison: Comparison, dataset: str, relation: str) -> list[str]:
@@ -100,9 +108,3 @@ def _reliability(canvas: Any, comparison: Comparison, dataset: str, _: str) -> N
             axes.plot(curve["probability"], curve["positives"], marker="o", ms=3, label=title(method))
         axes.set(title=relation, xlabel="mean probability", ylabel="share of positives", xlim=(0, 1), ylim=(0, 1))
         axes.legend(fontsize=6)
-
-
-def _colours(number: int) -> list[Any]:
-    from matplotlib import colormaps
-
-    return [colormaps["tab20"](i % 20) for i in range(number)]
