@@ -46,7 +46,7 @@ def _bars(canvas: Any, comparison: Comparison, dataset: str, metric: str) -> Non
     methods = [method for method in comparison.methods if any((method, c) in figures for c in columns)]
     colours = {method: colour for group, colour in GROUP_COLOURS.items() for method in GROUPS[group]}
     canvas.set_size_inches(1.9 * len(columns) + 2.8, 0.19 * len(methods) + 1.3)
-    panels = canvas.subplots(1, max(len(columns), 1), sharey=True, squeeze=False)[0]
+    panels = canvas.subplots(1, len(columns), sharey=True, squeeze=False)[0]
     for axes, column in zip(panels, columns, strict=True):
         there = [(place, m, figures[m, column]) for place, m in enumerate(methods) if (m, column) in figures]
         means = np.array([figure.mean for _, _, figure in there])

@@ -39,9 +39,8 @@ class ClosedWorld:
         place = torch.zeros(len(recall.term), dtype=torch.long, device=device)
         place[self._terms] = torch.arange(len(self._terms), device=device)
         self._head_place, self._tail_place = place[self._head], place[self._tail]
-        self._chosen: dict[
-            tuple[int, int, int], tuple[np.ndarray, np.ndarray]
-        ] = {}  # by target, as recall does not move
+        # By target: recall does not move, so what was chosen once holds.
+        self._chosen: dict[tuple[int, int, int], tuple[np.ndarray, np.ndarray]] = {}
 
     @torch.no_grad()
     def recalled(self, head: Tensor, tail: Tensor, target: int) -> Recalled:
@@ -51,7 +50,8 @@ class ClosedWorld:
         if len(self._chosen) + len(new) > REMEMBERED:
             self._chosen.clear()
             new = list(range(len(keys)))
-        for begin in range(0, len(new), rows := max(1, AT_ONCE // max(1, len(self._head)))):
+        rows = max(1, AT_ONCE // max(1, len(self._head)))
+        for begin in range(0, len(new), rows):
             part = new[begin : begin + rows]
             for row, *one in zip(part, *self._choose(head[part], tail[part], target), strict=True):
                 self._chosen[keys[row]] = (one[0].copy(), one[1].copy())

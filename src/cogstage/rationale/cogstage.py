@@ -344,5 +344,5 @@ def _warn_of_chance(dev: Mapping[str, Mapping[str, float]], progress: Progress) 
         if figures["auroc"] < CHANCE:
             progress.say(
                 f"{relation} was not learned: dev AUROC {figures['auroc']:.2f} is chance;"
-                " look at the data, or train for longer (--set patience=30)"
+                " look at the data, or train for longer (options epochs and patience)"
             )
