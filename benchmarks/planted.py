@@ -15,8 +15,9 @@ import numpy as np
 
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.vocabulary import Vocabulary
-from cogstage.knowledge.dataset import Dataset, Pairs, Triples
-from cogstage.knowledge.relations import RELATIONS
+from cogstage.knowledge.dataset import Dataset, Pairs
+from cogstage.relations import RELATIONS
+from cogstage.triples import Triples
 
 TYPES = ("drug", "disorder", "symptom")
 ARGUMENTS = {

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import cogstage as cs
 from cogstage.data import embedded
-from cogstage.knowledge.relations import phrase
+from cogstage.relations import phrase
 
 
 def main() -> None:

@@ -10,7 +10,13 @@ import torch
 from small_model import small_data, small_model
 
 from cogstage.errors import UsageError
-from cogstage.evaluation.faithfulness import HeldOut, count_restated, leave_one_out, measure_faithfulness, scores_of
+from cogstage.evaluation.faithfulness import (
+    count_restated,
+    held_out_facts,
+    leave_one_out,
+    measure_faithfulness,
+    scores_of,
+)
 from cogstage.evaluation.stability import ablations, jaccard, stability
 from cogstage.rationale.cogstage import CogStage
 
@@ -94,12 +100,12 @@ def test_restated_targets_would_be_counted(model: CogStage, monkeypatch: pytest.
 
 def test_held_out_facts_are_those_of_dev_and_test_in_both_directions() -> None:
     _, data = small_data()
-    held_out = HeldOut.of(data)
+    held_out = held_out_facts(data)
     test, train = data.facts("test"), data.facts("train")
     count = len(data.relations)
-    assert held_out.holds(test.head, test.relation, test.tail).all()
-    assert held_out.holds(test.tail, test.relation + count, test.head).all()
-    assert not held_out.holds(train.head, train.relation, train.tail).any()
+    assert held_out.contains(test.head, test.relation, test.tail).all()
+    assert held_out.contains(test.tail, test.relation + count, test.head).all()
+    assert not held_out.contains(train.head, train.relation, train.tail).any()
 
 
 def test_jaccard() -> None:

@@ -10,7 +10,8 @@ from test_dataset_build import popular_world
 from cogstage.errors import CogstageError, LeakageError, UsageError
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.build import build_dataset
-from cogstage.knowledge.dataset import SPLITS, Dataset, FittingView, Pairs, Triples
+from cogstage.knowledge.dataset import SPLITS, Dataset, FittingView, Pairs
+from cogstage.triples import Triples
 
 
 @pytest.fixture(scope="module")

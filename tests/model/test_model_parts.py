@@ -8,7 +8,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cogstage.knowledge.dataset import Triples
 from cogstage.model import closed_world, kernels
 from cogstage.model import cogstage as network_module
 from cogstage.model.calibration import calibrate, fit_calibration, sigmoid
@@ -20,6 +19,7 @@ from cogstage.model.distributed import Processes
 from cogstage.model.known_facts import KnownFacts, UsualTypes
 from cogstage.model.optimiser import Adam
 from cogstage.model.recall import AssociationTable, Recall
+from cogstage.triples import Triples
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from cogstage.knowledge.dataset import Triples
 from cogstage.model.closed_world import ClosedWorld
 from cogstage.model.cogstage import Network, OpenWorld
 from cogstage.model.config import PRESETS, Config
 from cogstage.model.known_facts import KnownFacts, UsualTypes
 from cogstage.model.recall import RecallTargets
+from cogstage.triples import Triples
 
 TERMS, RELATIONS = 14, 2
 PAPER = PRESETS["paper"].replace(dimension=6, associations=3, optimizer="lazy_adam")

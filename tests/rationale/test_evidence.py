@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.vocabulary import Vocabulary
-from cogstage.knowledge.dataset import Triples
 from cogstage.rationale.evidence import Evidence
+from cogstage.triples import Triples
 
 NODES = 7
 

@@ -7,10 +7,10 @@ import pytest
 from small_model import small_data
 
 from cogstage.errors import UsageError
-from cogstage.knowledge.relations import inverse
 from cogstage.rationale.cogstage import CogStage
 from cogstage.rationale.discover import discover
 from cogstage.rationale.filters import Filter
+from cogstage.relations import inverse
 
 PAIRS = (np.array([0, 4, 10, 102]), np.array([1, 7, 133, 5]))
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.vocabulary import Vocabulary
-from cogstage.knowledge.dataset import SPLITS, Dataset, Pairs, Triples
+from cogstage.knowledge.dataset import SPLITS, Dataset, Pairs
+from cogstage.triples import Triples
 
 SHARES = {"train": 0.6, "dev": 0.1, "test": 0.3}
 

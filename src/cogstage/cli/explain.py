@@ -264,7 +264,7 @@ def _print_prediction(prediction: Prediction) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from cogstage.knowledge.relations import phrase
+    from cogstage.relations import phrase
 
     console = _console()
     p = prediction
@@ -306,7 +306,7 @@ def _print_ranking(predictions: list[Prediction], by_head: bool, explained: bool
     from rich.markup import escape
     from rich.table import Table
 
-    from cogstage.knowledge.relations import phrase
+    from cogstage.relations import phrase
 
     if explained:
         for prediction in predictions:

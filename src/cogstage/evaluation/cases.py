@@ -10,8 +10,8 @@ import numpy as np
 
 from cogstage.errors import UsageError
 from cogstage.knowledge.dataset import Dataset
-from cogstage.knowledge.relations import phrase
 from cogstage.rationale.record import Prediction, Rationale
+from cogstage.relations import phrase
 
 if TYPE_CHECKING:
     from cogstage.rationale.cogstage import CogStage

@@ -19,6 +19,7 @@ from cogstage.evaluation.significance import interval, replicate
 from cogstage.knowledge.dataset import Dataset
 from cogstage.model.decision import effective_number
 from cogstage.progress import SILENT, Progress
+from cogstage.triples import TripleIndex, Triples
 
 if TYPE_CHECKING:
     from cogstage.model.cogstage import Assumptions, Network
@@ -80,7 +81,7 @@ def measure_faithfulness(
     test = data.pairs(relation, "test")
     generator = np.random.default_rng(seed)
     chosen = np.sort(generator.choice(len(test), min(pairs, len(test)), replace=False))
-    held_out = HeldOut.of(data)
+    held_out = held_out_facts(data)
     collected: dict[str, list[np.ndarray]] = {}
     heads: list[np.ndarray] = []
     progress.start(f"removal tests of {relation}", len(chosen))
@@ -113,7 +114,7 @@ def scores_of(assumptions: Assumptions) -> torch.Tensor:
 
 
 def _measure(
-    model: CogStage, assumptions: Assumptions, held_out: HeldOut, ks: Sequence[int], generator: np.random.Generator
+    model: CogStage, assumptions: Assumptions, held_out: TripleIndex, ks: Sequence[int], generator: np.random.Generator
 ) -> dict[str, np.ndarray]:
     """Every figure of a batch, one value a pair."""
     network = model.network
@@ -179,34 +180,13 @@ def _taus(score: np.ndarray, effect: np.ndarray) -> np.ndarray:
     return taus
 
 
-@dataclass(frozen=True)
-class HeldOut:
-    """The dev and test facts as sorted keys: what no model was fitted on, and so a fair check of its triples."""
-
-    keys: np.ndarray
-    relations: int
-    nodes: int
-
-    @classmethod
-    def of(cls, data: Dataset) -> HeldOut:
-        """Of a data set."""
-        keys = [
-            (f.relation.astype(np.int64) * data.n_nodes + f.head) * data.n_nodes + f.tail
-            for f in (data.facts("dev"), data.facts("test"))
-        ]
-        return cls(np.unique(np.concatenate(keys)), len(data.relations), data.n_nodes)
-
-    def holds(self, head: np.ndarray, relation: np.ndarray, tail: np.ndarray) -> np.ndarray:
-        """Whether each triple, or the one it is the inverse of, is a held-out fact."""
-        back = relation >= self.relations
-        subject, target = np.where(back, tail, head), np.where(back, head, tail)
-        key = (np.where(back, relation - self.relations, relation).astype(np.int64) * self.nodes + subject) * self.nodes
-        result: np.ndarray = np.isin(key + target, self.keys)
-        return result
+def held_out_facts(data: Dataset) -> TripleIndex:
+    """The dev and test facts: what no model was fitted on, and so a fair check of its triples."""
+    return TripleIndex(Triples.join([data.facts("dev"), data.facts("test")]), len(data.relations), data.n_nodes)
 
 
 def _held_out_precision(
-    model: CogStage, assumptions: Assumptions, held_out: HeldOut, ks: Sequence[int], generator: np.random.Generator
+    model: CogStage, assumptions: Assumptions, held_out: TripleIndex, ks: Sequence[int], generator: np.random.Generator
 ) -> dict[str, np.ndarray]:
     """Of the top triples that are no training facts, the share that are held-out facts; and of random ones."""
     probability = assumptions.relation_probability.numpy()  # (B, P, K)
@@ -224,7 +204,7 @@ def _held_out_precision(
         head = np.take_along_axis(assumptions.pair_head.numpy(), pair, 1)
         tail = np.take_along_axis(assumptions.pair_tail.numpy(), pair, 1)
         unseen = np.take_along_axis(recognised, order, 1) & ~model.evidence.is_fact(head, relation, tail)
-        true = held_out.holds(head, relation, tail) & unseen
+        true = held_out.contains(head, relation, tail) & unseen
         place = np.cumsum(unseen, axis=1)
         for k in ks:
             first = unseen & (place <= k)

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from cogstage.errors import CogstageError
-from cogstage.knowledge.dataset import SPLITS, Dataset, Pairs, Triples
+from cogstage.knowledge.dataset import SPLITS, Dataset, Pairs
+from cogstage.triples import Triples
 
 
 def dataset_hash(data: Dataset) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 
 from cogstage.artefact import software_version, write_text
 from cogstage.evaluation.cases import Case
-from cogstage.knowledge.relations import phrase
 from cogstage.rationale.picture import svg
+from cogstage.relations import phrase
 
 
 @dataclass(frozen=True)

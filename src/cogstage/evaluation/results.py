@@ -17,7 +17,7 @@ from cogstage.evaluation.methods import GROUPS, VARIANTS, is_baseline
 from cogstage.evaluation.metrics import LOWER_IS_BETTER, METRICS
 from cogstage.evaluation.ranking import RANKING
 from cogstage.evaluation.significance import holm, interval, mcnemar_p, paired_p
-from cogstage.knowledge.relations import RELATIONS
+from cogstage.relations import RELATIONS
 
 ALL_METRICS = (*METRICS, *RANKING)
 TESTED = ("f1", "auroc", "auprc")

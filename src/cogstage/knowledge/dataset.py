@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from cogstage.artefact import read_meta
 from cogstage.errors import CogstageError, LeakageError, UsageError
 from cogstage.graph.vocabulary import Vocabulary
+from cogstage.triples import Triples
 
 SPLITS = ("train", "dev", "test")
 
@@ -30,18 +31,6 @@ class Pairs:
 
     def __len__(self) -> int:
         return len(self.label)
-
-
-@dataclass(frozen=True)
-class Triples:
-    """Facts (head, relation, tail) as node ids; ``relation`` counts in the data set's ``relations``."""
-
-    head: np.ndarray  # int32 (M,)
-    relation: np.ndarray  # int16 (M,)
-    tail: np.ndarray  # int32 (M,)
-
-    def __len__(self) -> int:
-        return len(self.head)
 
 
 @dataclass(frozen=True)

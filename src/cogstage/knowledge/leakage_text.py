@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cogstage.knowledge.leakage import PAPER_CO_OCCURRENCE
-from cogstage.knowledge.located import ordered_relations
+from cogstage.relations import ordered
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
@@ -31,7 +31,7 @@ def _cell(value: object) -> str:
 def counts_text(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
     """The facts of each relation and split, as Table 1 of the paper has them."""
     columns = ("train", "dev", "test")
-    names = (*ordered_relations([name for name in counts if name != "total"]), "total")
+    names = (*ordered(name for name in counts if name != "total"), "total")
     rows = [[name.replace("_", " "), *(counts[name][column] for column in columns)] for name in names]
     return table(["relation", "Train", "Dev", "Test"], rows)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from cogstage.errors import CogstageError
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.facts import Facts
-from cogstage.knowledge.relations import RELATIONS
+from cogstage.relations import ordered
 
 
 @dataclass(frozen=True)
@@ -60,15 +60,9 @@ class Concepts:
         return number
 
 
-def ordered_relations(names: Sequence[str]) -> tuple[str, ...]:
-    """The paper's relations first, in their usual order, then the others by name."""
-    known = [relation for relation in RELATIONS if relation in names]
-    return (*known, *sorted(set(names) - set(known)))
-
-
 def locate(facts: Facts, vocabulary: Vocabulary, concepts: Concepts) -> tuple[Located, dict[str, Any]]:
     """Place the facts on the nodes; the second result counts, for each relation, what was and was not placed."""
-    relations = ordered_relations(list(facts.relations))
+    relations = ordered(facts.relations)
     number = {name: index for index, name in enumerate(concepts.names)}
     rank = {relation: index for index, relation in enumerate(relations)}
     head = np.fromiter((number.get(name, -1) for name in facts.head), np.int64, len(facts))

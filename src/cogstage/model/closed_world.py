@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cogstage.knowledge.dataset import Triples
 from cogstage.model.cogstage import Recalled, Side
 from cogstage.model.recall import Recall
+from cogstage.triples import Triples
 
 AT_ONCE = 1 << 22  # (targets × facts) ranked together
 REMEMBERED = 100_000  # targets whose facts are kept: 2 kB each

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cogstage.knowledge.dataset import Triples
+from cogstage.triples import Triples
 
 
 class KnownFacts:

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from cogstage.errors import CogstageError, UsageError
-from cogstage.knowledge.dataset import FittingView, Triples
+from cogstage.knowledge.dataset import FittingView
 from cogstage.model.bilinear import Bilinear
 from cogstage.model.checkpoint import Checkpoint, copy_weights, put_weights
 from cogstage.model.closed_world import ClosedWorld
@@ -32,6 +32,7 @@ from cogstage.model.recall import RecallTargets
 from cogstage.model.recognition import Recognition
 from cogstage.model.sampling import LogisticBatch, PairBatch, RecognitionBatch, Sampler
 from cogstage.progress import SILENT, Progress
+from cogstage.triples import Triples
 
 BLOCK = 250  # steps of pre-training in a round
 EVALUATE_AT_ONCE = 256

@@ -14,7 +14,7 @@ import torch
 from cogstage.errors import UsageError
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.vocabulary import Vocabulary
-from cogstage.knowledge.dataset import Dataset, FittingView, Triples
+from cogstage.knowledge.dataset import Dataset, FittingView
 from cogstage.model.calibration import calibrate, fit_calibration, sigmoid
 from cogstage.model.checkpoint import Checkpoint
 from cogstage.model.cogstage import Assumptions, Network, World, assume
@@ -29,6 +29,7 @@ from cogstage.rationale.evidence import Evidence
 from cogstage.rationale.explain import Explainer
 from cogstage.rationale.filters import Filter
 from cogstage.rationale.record import Prediction
+from cogstage.triples import Triples
 
 BATCH = 256  # pairs predicted together
 CHANCE = 0.55  # a dev AUROC below it says that nothing was learned

@@ -14,17 +14,14 @@ import torch
 
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.vocabulary import Vocabulary
-from cogstage.knowledge.dataset import Triples
-
-USUAL_SHARE = 0.01  # two types are usual for a relation if at least this share of its training facts has them
+from cogstage.triples import TripleIndex, Triples, UsualTypes
 
 
 @dataclass(frozen=True)
 class Evidence:
     """Symmetric counts as CSR rows with sorted columns, and the training facts as sorted keys.
 
-    Facts are keyed (relation·V + head)·V + tail, where relation counts in ``relations``; an inverse triple is looked up
-    as the fact it restates.
+    Facts are keyed as :meth:`Triples.keys` does; ``relation`` counts in ``relations``.
     """
 
     vocabulary: Vocabulary
@@ -40,8 +37,6 @@ class Evidence:
         """From the graph and the *training* facts a model was fitted on."""
         counts = graph.matrix.tocsr()
         counts.sort_indices()
-        nodes = np.int64(graph.n_nodes)
-        keys = (facts.relation.astype(np.int64) * nodes + facts.head) * nodes + facts.tail
         return cls(
             graph.vocabulary,
             tuple(relations),
@@ -49,7 +44,7 @@ class Evidence:
             counts.indices.astype(np.int32),
             counts.data.astype(np.int64),
             np.asarray(counts.sum(axis=1), dtype=np.float64).ravel(),
-            np.unique(keys),
+            np.unique(facts.keys(graph.n_nodes)),
         )
 
     def tensors(self) -> dict[str, torch.Tensor]:
@@ -94,38 +89,22 @@ class Evidence:
     def _total(self) -> float:
         return float(self.marginal.sum())
 
+    @cached_property
+    def triples(self) -> TripleIndex:
+        """The training facts, to look up."""
+        nodes = len(self.vocabulary)
+        return TripleIndex(Triples.of_keys(self.facts, nodes), len(self.relations), nodes)
+
     def is_fact(self, head: np.ndarray, relation: np.ndarray, tail: np.ndarray) -> np.ndarray:
         """Whether each triple is a training fact; relations from R on are the inverses, read backwards."""
-        backwards = np.asarray(relation) >= len(self.relations)
-        subject, target = np.where(backwards, tail, head), np.where(backwards, head, tail)
-        nodes = np.int64(len(self.vocabulary))
-        key = (np.where(backwards, relation - len(self.relations), relation).astype(np.int64) * nodes + subject) * nodes
-        key = key + target
-        if not len(self.facts):
-            return np.zeros(key.shape, bool)
-        place = np.minimum(np.searchsorted(self.facts, key), len(self.facts) - 1)
-        result: np.ndarray = self.facts[place] == key
-        return result
+        return self.triples.contains(head, relation, tail)
 
     @cached_property
-    def usual_types(self) -> tuple[frozenset[tuple[str, str]], ...]:
-        """For each relation the pairs of types that its training facts usually join."""
-        nodes = np.int64(len(self.vocabulary))
-        relation, rest = np.divmod(self.facts, nodes * nodes)
-        head, tail = np.divmod(rest, nodes)
-        kinds: list[dict[tuple[str, str], int]] = [{} for _ in self.relations]
-        types = self.vocabulary.type
-        for r, h, t in zip(relation.tolist(), head.tolist(), tail.tolist(), strict=True):
-            pair = (types[h], types[t])
-            kinds[r][pair] = kinds[r].get(pair, 0) + 1
-        return tuple(
-            frozenset(pair for pair, number in kind.items() if number >= USUAL_SHARE * sum(kind.values()))
-            for kind in kinds
-        )
+    def usual_types(self) -> UsualTypes:
+        """The types that each relation's training facts usually join."""
+        facts = Triples.of_keys(self.facts, len(self.vocabulary))
+        return UsualTypes(self.vocabulary.type, facts, len(self.relations))
 
     def types_fit(self, head: int, relation: int, tail: int) -> bool | None:
         """Whether the types of the two ends are usual for the relation; None where a type is not known."""
-        if relation >= len(self.relations):
-            head, relation, tail = tail, relation - len(self.relations), head
-        pair = (self.vocabulary.type[head], self.vocabulary.type[tail])
-        return pair in self.usual_types[relation] if all(pair) else None
+        return self.usual_types.fit(head, relation, tail)

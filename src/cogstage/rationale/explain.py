@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cogstage.graph.vocabulary import Vocabulary
-from cogstage.knowledge.relations import inverse
 from cogstage.model.decision import effective_number
 from cogstage.rationale.evidence import Evidence
 from cogstage.rationale.filters import Filter
 from cogstage.rationale.record import Prediction, Provenance, Rationale, Recall, Term
+from cogstage.relations import inverse
 
 if TYPE_CHECKING:
     from cogstage.model.cogstage import Assumptions

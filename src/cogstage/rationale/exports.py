@@ -12,8 +12,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 from cogstage.artefact import write_text
 from cogstage.errors import UsageError
-from cogstage.knowledge.relations import inverse, phrase
 from cogstage.rationale.record import Prediction, Term
+from cogstage.relations import inverse, phrase
 
 # Predicates of the Biolink model; an inverse triple is written forward, with its ends exchanged.
 BIOLINK_PREDICATES = {

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cogstage.graph.vocabulary import fold
-from cogstage.knowledge.relations import inverse
 from cogstage.rationale.record import Rationale
+from cogstage.relations import inverse
 
 
 @dataclass(frozen=True)

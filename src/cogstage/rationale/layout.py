@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import hypot
 
-from cogstage.knowledge.relations import RELATIONS, inverse, phrase
 from cogstage.rationale.record import Prediction, Rationale, Recall, Term
+from cogstage.relations import RELATIONS, inverse, phrase
 
 WIDTH = 1100.0
 BOX_WIDTH, BOX_HEIGHT, ROW = 190.0, 40.0, 54.0

@@ -18,7 +18,6 @@ from safetensors.torch import load_file, save_file
 from cogstage.artefact import is_artefact, new_folder, read_meta, software_version, to_json, write_text
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.vocabulary import Vocabulary
-from cogstage.knowledge.dataset import Triples
 from cogstage.model.checkpoint import FILE as CHECKPOINT_FILE
 from cogstage.model.checkpoint import put_weights
 from cogstage.model.cogstage import Network
@@ -26,6 +25,7 @@ from cogstage.model.config import Config
 from cogstage.rationale.cogstage import CogStage
 from cogstage.rationale.evidence import Evidence
 from cogstage.rationale.record import Provenance
+from cogstage.triples import Triples
 
 VOCABULARY = "vocabulary.parquet"
 CHECKPOINT = "checkpoint"

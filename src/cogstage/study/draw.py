@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cogstage.errors import UsageError
-from cogstage.knowledge.relations import inverse
 from cogstage.rationale.record import Prediction
+from cogstage.relations import inverse
 from cogstage.study.protocol import Case, RationaleSet, ShownRationale, Study, check_source_names
 from cogstage.study.sources import Pair, Source
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from cogstage.artefact import read_meta, to_json
 from cogstage.errors import CogstageError, UsageError
-from cogstage.knowledge.relations import phrase
+from cogstage.relations import phrase
 
 STUDY = "study.json"
 KIND = "study"

@@ -7,11 +7,11 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 from markupsafe import Markup
 
-from cogstage.knowledge.relations import RELATIONS, phrase
 from cogstage.rationale.exports import rows_of, table
 from cogstage.rationale.filters import Filter
 from cogstage.rationale.picture import svg
 from cogstage.rationale.record import Prediction
+from cogstage.relations import RELATIONS, phrase
 from cogstage.web.base import page
 from cogstage.web.service import Service
 

@@ -13,8 +13,9 @@ import numpy as np
 from cogstage.baselines.encoders.line import EdgeTraining, falling, rounds
 from cogstage.baselines.encoders.weights import EdgeWeight, edge_matrix
 from cogstage.graph.cooccurrence import Graph
-from cogstage.knowledge.dataset import FittingView, Triples
+from cogstage.knowledge.dataset import FittingView
 from cogstage.progress import SILENT, Progress
+from cogstage.triples import Triples
 
 
 @dataclass(frozen=True)
