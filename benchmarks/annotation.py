@@ -191,10 +191,10 @@ def short_notes(literature: str, every: int, terms_every: int, context: bool) ->
 def main(argv: list[str] | None = None) -> None:
     """Run all sides and print the table."""
     options = parser(__doc__).parse_args(argv)
-    need_literature(options.literature)
+    need_literature(options.data)
     need(installed("spacy"), "needs spaCy: pip install 'cogstage[bench]'")
     every, terms_every = (50, 8) if options.quick else (5, 1)
-    size = {"literature": options.literature, "every": every, "terms_every": terms_every}
+    size = {"literature": options.data, "every": every, "terms_every": terms_every}
     turns = run_side("benchmarks.annotation:in_turns", size)["result"]
     rows: list[dict[str, Any]] = []
     for name in SIDES:
@@ -214,7 +214,7 @@ def main(argv: list[str] | None = None) -> None:
     whole = theirs["seconds"] / turns["totals"]["cogstage"]["seconds"]
     notes = {
         "texts": f"{turns['mb']:.1f} MB, every {every}th document, {SLICES} slices",
-        "terms": len(terms_of(options.literature, terms_every)),
+        "terms": len(terms_of(options.data, terms_every)),
         "same matches": turns["same"],
         "in turns spaCy takes": f"{whole:.1f} times as long (slices {ratios[0]:.1f} to {ratios[-1]:.1f})",
         "of spaCy's seconds": steps,

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-LITERATURE = ROOT.parent / "shared" / "bench" / "literature"
+DATA = "COGSTAGE_BENCHMARK_DATA"  # environment variable with the folder that --data names
 LIBRARIES = (
     *("cogstage", "numpy", "scipy", "numba", "pyarrow", "torch", "daachorse", "scikit-learn"),
     *("spacy", "gensim", "pykeen", "pyspark"),
@@ -107,8 +107,9 @@ def need(what: bool, reason: str) -> None:
 def need_literature(folder: str | Path) -> Path:
     """The folder of the literature set, which is not part of this repository."""
     files = ("documents.jsonl.gz", "lexicon.tsv")
-    there = all((Path(folder) / name).exists() for name in files)
-    need(there, f"needs {' and '.join(files)} in {folder}; another folder is given with --literature")
+    there = bool(folder) and all((Path(folder) / name).exists() for name in files)
+    where = f"{folder} does not have them" if folder else "none was given"
+    need(there, f"needs a folder with {' and '.join(files)} ({where}); name one with --data or ${DATA}")
     return Path(folder)
 
 
@@ -140,16 +141,12 @@ def report(
     name: str, rows: Sequence[Mapping[str, Any]], out: Path | str | None = None, notes: Mapping[str, Any] | None = None
 ) -> None:
     """Print ``rows`` as a table (columns as they first appear) and write them to ``out/name.json`` with the machine."""
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    cells = [[_cell(row.get(column)) for column in columns] for row in rows]
-    widths = [max(len(column), *(len(line[i]) for line in cells)) for i, column in enumerate(columns)]
+    from cogstage.reporting.table import Table, value_text
+
     print(f"\n## {name}\n")
-    print("| " + " | ".join(column.ljust(width) for column, width in zip(columns, widths, strict=True)) + " |")
-    print("|" + "|".join("-" * (width + 2) for width in widths) + "|")
-    for line in cells:
-        print("| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |")
+    print(Table.from_records("", rows).markdown())
     for key, value in (notes or {}).items():
-        print(f"{key}: {_cell(value)}")
+        print(f"{key}: {value_text(value)}")
     if out is not None:
         folder = Path(out)
         folder.mkdir(parents=True, exist_ok=True)
@@ -164,7 +161,9 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(description=description)
     options.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
     options.add_argument("--out", default="artefacts/benchmarks", help="folder for the JSON file")
-    options.add_argument("--literature", default=str(LITERATURE), help="folder with documents, lexicon and facts")
+    data = os.environ.get(DATA, "")
+    words = f"folder with documents.jsonl.gz, lexicon.tsv and facts.tsv; by default ${DATA}"
+    options.add_argument("--data", default=data, metavar="FOLDER", help=words)
     return options
 
 
@@ -173,14 +172,6 @@ def peak_mb() -> float:
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     return max(own, children) / 1024
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}" if abs(value) < 1 else f"{value:.2f}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 def _forget_peak() -> float:

@@ -96,7 +96,7 @@ def smaller_lexicon(lexicon: Path, folder: Path, every: int) -> Path:
 def main(argv: list[str] | None = None) -> None:
     """Build the graph with context kept and left out, and under a low memory ceiling."""
     options = parser(__doc__).parse_args(argv)
-    literature = need_literature(options.literature)
+    literature = need_literature(options.data)
     documents, lexicon = literature / "documents.jsonl.gz", literature / "lexicon.tsv"
     with tempfile.TemporaryDirectory() as folder:
         if options.quick:

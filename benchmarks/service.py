@@ -171,9 +171,9 @@ def embedded_model(folder: str, seconds: float) -> None:
 
 def main(argv: list[str] | None = None) -> None:
     """Measure and report."""
-    wanted = parser(__doc__)
-    wanted.add_argument("--model", help="model folder; without it one is trained on the embedded data set")
-    options = wanted.parse_args(argv)
+    arguments = parser(__doc__)
+    arguments.add_argument("--model", help="model folder; without it one is trained on the embedded data set")
+    options = arguments.parse_args(argv)
     number, crowd = (150, (1, 4)) if options.quick else (3000, (1, 2, 4, 8))
     with tempfile.TemporaryDirectory() as scratch:
         model = options.model

@@ -98,11 +98,11 @@ class Standalone:
 
 def main(argv: list[str] | None = None) -> None:
     """Build on one machine, on a standalone Spark, and on one that loses a worker; compare the folders."""
-    wanted = parser(__doc__)
-    wanted.add_argument("--documents", type=int, help="the first so many documents alone")
-    options = wanted.parse_args(argv)
+    arguments = parser(__doc__)
+    arguments.add_argument("--documents", type=int, help="the first so many documents alone")
+    options = arguments.parse_args(argv)
     count = options.documents or (500 if options.quick else None)
-    literature = need_literature(options.literature)
+    literature = need_literature(options.data)
     documents, lexicon = literature / "documents.jsonl.gz", literature / "lexicon.tsv"
     need(installed("pyspark"), "needs pyspark: pip install 'cogstage[spark]'")
     need(shutil.which("java") is not None, "needs Java")

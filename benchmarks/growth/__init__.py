@@ -30,9 +30,11 @@ ENOUGH = 3  # points, to say of a curve that it grows too fast
 
 def main(argv: list[str] | None = None) -> None:
     """Measure the curves asked for, draw them, and write points and exponents down."""
-    wanted = parser(__doc__)
-    wanted.add_argument("--only", nargs="+", default=[], metavar="WORD", help="curves with one of these in their name")
-    options = wanted.parse_args(argv)
+    arguments = parser(__doc__)
+    arguments.add_argument(
+        "--only", nargs="+", default=[], metavar="WORD", help="curves with one of these in their name"
+    )
+    options = arguments.parse_args(argv)
     chosen = [curve for curve in ALL if not options.only or any(word in curve.name for word in options.only)]
     if options.quick:
         print("left out of the quick run:", "; ".join(curve.name for curve in chosen if not curve.quick))
@@ -40,13 +42,13 @@ def main(argv: list[str] | None = None) -> None:
     if not chosen:
         raise SystemExit(f"no such curve; there are {', '.join(curve.name for curve in ALL)}")
     if any(curve.needs_literature for curve in chosen):
-        need_literature(options.literature)
+        need_literature(options.data)
     folder = Path(options.out) / "growth"
     folder.mkdir(parents=True, exist_ok=True)
     points: list[dict[str, Any]] = []
     exponents: list[dict[str, Any]] = []
     for curve in chosen:
-        found = measure(curve, options.quick, options.literature)
+        found = measure(curve, options.quick, options.data)
         (folder / f"{curve.file_name}.svg").write_text(draw(found), encoding="utf-8")
         points += found.rows()
         exponents.append(_summary(found))

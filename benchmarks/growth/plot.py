@@ -14,7 +14,7 @@ def draw(found: Measured) -> str:
     """The SVG; the same bytes for the same points."""
     from matplotlib.figure import Figure
 
-    from cogstage.evaluation.report import figure_svg
+    from cogstage.reporting.plots import figure_svg
 
     size = [float(point["x"]) for point in found.points]
     figure = Figure(figsize=(6.4, 2.5))

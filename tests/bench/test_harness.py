@@ -37,7 +37,7 @@ def test_all_of_them_end_with_what_became_of_each(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(front, "names", lambda: ["annotation"])
-    assert front.main(["--quick", "all", "--literature", str(tmp_path)]) == front.DONE  # left out is not failed
+    assert front.main(["--quick", "all", "--data", str(tmp_path)]) == front.DONE  # left out is not failed
     assert "annotation              left out" in capfd.readouterr().out
     assert front.main(["all", "--no-such-option"]) == front.FAILED
     assert "annotation              FAILED" in capfd.readouterr().out
@@ -65,11 +65,11 @@ def test_only_quick_ones_share_the_machine(monkeypatch: pytest.MonkeyPatch) -> N
 def test_without_the_literature_set_it_is_left_out_with_a_reason(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert front.main([name, "--quick", "--literature", str(tmp_path)]) == front.LEFT_OUT
+    assert front.main([name, "--quick", "--data", str(tmp_path)]) == front.LEFT_OUT
     said = capsys.readouterr().out
     assert f"{name} is left out" in said
     assert str(tmp_path) in said
-    assert "--literature" in said
+    assert "--data" in said
 
 
 def test_a_side_runs_in_a_process_of_its_own(tmp_path: Path) -> None:

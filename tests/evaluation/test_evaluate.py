@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from cogstage.cli.main import app
 from cogstage.errors import UsageError
-from cogstage.evaluation.evaluate import evaluate, table
+from cogstage.evaluation.evaluate import evaluate, figures_table
 from cogstage.evaluation.metrics import score
 from cogstage.knowledge.dataset import Dataset
 
@@ -57,10 +57,11 @@ def test_figures(data: Dataset) -> None:
     assert found["calibrated"]["ece"]["value"] == 0
     assert 0 < found["metrics"]["mrr"]["value"] < 0.2  # all tails of a community are tied
     assert json.loads(json.dumps(result)) == result
-    text = table(result)
-    assert "may_treat" in text
-    assert "0.800" not in text.splitlines()[0]
-    assert len(text.splitlines()) == 5
+    shown = figures_table(result)
+    assert [row[0] for row in shown.rows] == ["may_treat", "causes"]
+    cell = shown.rows[0][shown.columns.index("F1")]
+    assert cell.startswith(f"{expected['f1']:.3f} [")
+    assert len(shown.text().splitlines()) == 5  # caption, header, rule, two relations
 
 
 def test_dev_and_one_relation(data: Dataset) -> None:

@@ -9,31 +9,29 @@ import pytest
 import web_browser
 from sample_predictions import prediction
 
-from cogstage.evaluation.cases import Case, to_latex, to_markdown, to_text
-from cogstage.evaluation.report import Plot, Report, Table, figure_svg, text_table
+from cogstage.evaluation.cases import Case, cases_section, to_latex, to_markdown, to_text
+from cogstage.reporting import Cell, Report, Section, Table
+from cogstage.reporting.plots import plot
 
 
 def sample_report() -> Report:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4, 3))
-    figure.add_subplot().plot([0, 1], [0, 1])
-    table = Table(
-        "Test pairs of may_treat", ("method", "F1"), (("cogstage", "0.85"), ("degree", "0.51")), frozenset({(0, 1)})
-    )
+    rows = (("cogstage", Cell("0.85", bold=True, mark="**")), ("degree", "0.51"))
     return Report(
         "A report & more",
-        summary=["One <sentence>."],
-        tables=[table],
-        plots=[Plot("A line.", figure_svg(figure))],
-        cases=[Case(prediction(5), True), Case(prediction(0), False), Case(prediction(12))],
-        notes=["A note."],
+        ["One <sentence>."],
+        [
+            Section("Figures", [Table("Test pairs of may_treat", ("method", "F1"), rows)]),
+            Section("Plots", [plot("A line.", lambda axes: axes.plot([0, 1], [0, 1]))]),
+            cases_section([Case(prediction(5), True), Case(prediction(0), False), Case(prediction(12))]),
+        ],
+        ["A note."],
     )
 
 
 def test_nothing_comes_from_outside_and_text_is_escaped() -> None:
     page = sample_report().html()
     assert "One &lt;sentence&gt;." in page
+    assert "<strong>0.85</strong><sup>**</sup>" in page
     without_names = re.sub(
         r'xmlns(:\w+)?="[^"]*"|"http://purl[^"]*"|rdf:resource="[^"]*"|<metadata>.*?</metadata>', "", page, flags=re.S
     )
@@ -64,10 +62,5 @@ def test_cases_in_every_form() -> None:
     assert markdown.count("### Case") == 2
     assert r"may\_treat" in latex
     assert latex.count(r"\\ \midrule") >= 2
-    for form in (text, markdown):
-        assert "Paracetamol <500 mg>" in form
-
-
-def test_text_table_is_aligned() -> None:
-    lines = text_table(Table("c", ("method", "F1"), (("a", "0.5"), ("longer", "0.25")))).splitlines()
-    assert len({len(line) for line in lines[1:]}) == 1
+    assert "Paracetamol <500 mg>" in text
+    assert "Paracetamol &lt;500 mg>" in markdown  # which is what Markdown shows as the name

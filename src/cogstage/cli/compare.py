@@ -40,7 +40,7 @@ def compare(
     from cogstage.errors import UsageError
     from cogstage.evaluation.compare import compare as run
     from cogstage.evaluation.compare import dataset_name
-    from cogstage.evaluation.tables import markdown
+    from cogstage.evaluation.tables import comparison_report
     from cogstage.graph.cooccurrence import Graph
     from cogstage.knowledge.dataset import Dataset
 
@@ -66,7 +66,7 @@ def compare(
     if as_json:
         print_json(list(result.rows()))
     else:
-        typer.echo(markdown(result))
+        typer.echo(comparison_report(result).markdown())
 
 
 def _listed(text: str | None) -> list[str] | None:

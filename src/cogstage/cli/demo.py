@@ -19,7 +19,6 @@ def demo(
     Example: cogstage demo --out demo
     """
     from cogstage.data.demo import DemoOptions, run_demo
-    from cogstage.evaluation.report import text_table
 
     result = run_demo(out, DemoOptions(seed=seed), progress())
     if as_json:
@@ -27,7 +26,7 @@ def demo(
         return
     shown = result.cases[0].prediction
     model = out / "model"
-    typer.echo(text_table(result.table))
+    typer.echo(result.table.text())
     typer.echo(f"\nReport: {out / 'report.html'} ({result.seconds:.0f} s). Open it in a browser.\n")
     typer.echo("What to try next:")
     typer.echo(f'  cogstage explain {model} "{shown.head.name}" "{shown.tail.name}" -k 10')

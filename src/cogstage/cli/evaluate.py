@@ -31,9 +31,8 @@ def evaluate(
     from cogstage.artefact import to_json, write_text
     from cogstage.cli.console import print_json, progress
     from cogstage.evaluation.evaluate import evaluate as run
-    from cogstage.evaluation.evaluate import table
+    from cogstage.evaluation.evaluate import figures_table
     from cogstage.evaluation.rationale_figures import measure_rationales
-    from cogstage.evaluation.report import text_table
     from cogstage.knowledge.dataset import Dataset
     from cogstage.rationale.cogstage import CogStage
 
@@ -56,4 +55,4 @@ def evaluate(
     if as_json:
         print_json(result)
     else:
-        typer.echo("\n\n".join([table(result), *(text_table(entry) for entry in tables)]))
+        typer.echo("\n\n".join(entry.text() for entry in (figures_table(result), *tables)))

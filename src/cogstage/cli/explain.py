@@ -136,9 +136,9 @@ def cases(
     """
     from cogstage.artefact import write_text
     from cogstage.errors import UsageError
-    from cogstage.evaluation.cases import choose_cases, to_latex, to_markdown, to_text
-    from cogstage.evaluation.report import Report
+    from cogstage.evaluation.cases import cases_section, choose_cases, to_latex, to_markdown, to_text
     from cogstage.knowledge.dataset import Dataset
+    from cogstage.reporting import Report
 
     loaded = _load(model)
     data = Dataset.load(dataset)
@@ -146,7 +146,7 @@ def cases(
     relation = relation or loaded.relations[0]
     chosen = choose_cases(loaded, data, relation, true, false, seed, k)
     if form == "html":
-        text = Report(f"Cases of {relation}, drawn with seed {seed}", cases=chosen).html()
+        text = Report(f"Cases of {relation}, drawn with seed {seed}", sections=[cases_section(chosen)]).html()
     elif form == "jsonl":
         text = "".join(case.prediction.to_json() + "\n" for case in chosen)
     elif form in ("text", "markdown", "latex"):
@@ -222,10 +222,11 @@ def _show(predictions: list[Prediction], as_json: bool, html: bool, out: Path | 
 
 
 def _page(predictions: list[Prediction]) -> str:
-    from cogstage.evaluation.cases import Case
-    from cogstage.evaluation.report import Report
+    from cogstage.evaluation.cases import Case, cases_section
+    from cogstage.reporting import Report
 
-    return Report("Predictions and their rationales", cases=[Case(prediction) for prediction in predictions]).html()
+    cases = cases_section([Case(prediction) for prediction in predictions])
+    return Report("Predictions and their rationales", sections=[cases]).html()
 
 
 def _write(predictions: list[Prediction], out: Path) -> None:

@@ -13,13 +13,14 @@ import numpy as np
 
 from cogstage.artefact import new_folder
 from cogstage.data import embedded
-from cogstage.evaluation.cases import Case, choose_cases
+from cogstage.evaluation.cases import Case, cases_section, choose_cases
 from cogstage.evaluation.metrics import precision_recall, reliability, score
-from cogstage.evaluation.report import Plot, Report, Table, figure_svg
 from cogstage.evaluation.significance import interval, replicate_metrics
 from cogstage.knowledge.build import build_dataset
 from cogstage.knowledge.dataset import Dataset, Pairs
 from cogstage.progress import SILENT, Progress
+from cogstage.reporting import Cell, Plot, Report, Section, Table
+from cogstage.reporting.plots import draw_precision_recall, draw_reliability, plot
 
 if TYPE_CHECKING:
     from cogstage.graph.cooccurrence import Graph
@@ -82,9 +83,11 @@ def run_demo(out: Path, options: DemoOptions | None = None, progress: Progress =
         report = Report(
             "cogstage on its embedded data set",
             _summary(graph, data, model),
-            [table],
-            _plots(scores, test, model),
-            cases,
+            [
+                Section("Figures", [table]),
+                Section("Plots", _plots(scores, test, model)),
+                cases_section(cases),
+            ],
             NOTES,
         )
         report.write(folder / "report.html")
@@ -118,16 +121,17 @@ def _table(figures: Mapping[str, Mapping[str, float]], scores: Mapping[str, np.n
             (name, f"{values['f1']:.3f}", f"{low:.3f} to {high:.3f}", *(f"{values[c]:.3f}" for c in COLUMNS[1:]))
         )
     columns = ("method", "F1", "95 % interval", *(HEADINGS.get(column, column) for column in COLUMNS[1:]))
-    best = set()
-    for column in (1, *range(3, len(columns))):
-        if columns[column] != "recall":  # which is 1 for whoever always says yes
-            top = max(row[column] for row in rows)
-            best |= {(number, column) for number, row in enumerate(rows) if row[column] == top}
+    best = {
+        column: max(row[column] for row in rows)
+        for column in (1, *range(3, len(columns)))
+        if columns[column] != "recall"  # which is 1 for whoever always says yes
+    }
+    marked = tuple(tuple(Cell(text, bold=best.get(column) == text) for column, text in enumerate(row)) for row in rows)
     caption = (
         f"{RELATION}, {len(test):,} test pairs, one degree-matched negative a positive; "
         "95 % intervals of F1 by bootstrap over heads"
     )
-    return Table(caption, columns, tuple(rows), frozenset(best))
+    return Table(caption, columns, marked)
 
 
 def _mistakes(model: CogStage, test: Pairs, probability: np.ndarray) -> list[Case]:
@@ -169,49 +173,30 @@ NOTES = [
 
 
 def _plots(scores: Mapping[str, np.ndarray], test: Pairs, model: CogStage) -> list[Plot]:
-    from matplotlib.figure import Figure
-
-    plots = []
-    for caption, draw in (
-        ("Precision and recall on the test pairs, over all thresholds.", _draw_precision_recall),
-        (
-            "Reliability on the test pairs: how often the relation holds among pairs with a given probability.",
-            _draw_reliability,
+    curves = {}
+    for name, values in scores.items():
+        precision, recall = precision_recall(test.label, values)
+        curves[name] = (recall, precision)
+    calibrated = model.probabilities(test.head, test.tail, RELATION, calibrated=True)
+    bins = {}
+    for name, values in (("raw", scores[OURS]), ("calibrated on dev", calibrated)):
+        curve = reliability(test.label, values, bins=10)
+        bins[name] = (curve["probability"], curve["positives"])
+    plots = [
+        plot(
+            "Precision and recall on the test pairs, over all thresholds.",
+            lambda axes: draw_precision_recall(axes, curves, strong=OURS),
         ),
-    ):
-        figure = Figure(figsize=(4.6, 3.6))
-        axes = figure.add_subplot()
-        draw(axes, scores, test, model)
-        axes.spines[["top", "right"]].set_visible(False)
-        plots.append(Plot(caption, figure_svg(figure)))
+        plot(
+            "Reliability on the test pairs: how often the relation holds among pairs with a given probability.",
+            lambda axes: draw_reliability(axes, bins),
+        ),
+    ]
     history = [line for line in model.metrics["history"] if line["stage"] == "epoch"]
     if len(history) > 1:
-        figure = Figure(figsize=(4.6, 3.6))
-        axes = figure.add_subplot()
-        _draw_course(axes, history, model.metrics["kept_epoch"])
-        axes.spines[["top", "right"]].set_visible(False)
-        plots.append(
-            Plot("The course of training: dev F1 after each epoch; the marked epoch was kept.", figure_svg(figure))
-        )
+        caption = "The course of training: dev F1 after each epoch; the marked epoch was kept."
+        plots.append(plot(caption, lambda axes: _draw_course(axes, history, model.metrics["kept_epoch"])))
     return plots
-
-
-def _draw_precision_recall(axes: Any, scores: Mapping[str, np.ndarray], test: Pairs, model: CogStage) -> None:
-    for (name, values), style in zip(scores.items(), (":", "--", "-.", (0, (5, 1)), "-"), strict=True):
-        precision, recall = precision_recall(test.label, values)
-        axes.plot(recall, precision, linestyle=style, linewidth=2.2 if name == OURS else 1.4, label=name)
-    axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1.01), ylim=(0.0, 1.01))
-    axes.legend(frameon=False, fontsize="small", loc="lower left")
-
-
-def _draw_reliability(axes: Any, scores: Mapping[str, np.ndarray], test: Pairs, model: CogStage) -> None:
-    axes.plot([0, 1], [0, 1], color="0.6", linewidth=1)
-    calibrated = model.probabilities(test.head, test.tail, RELATION, calibrated=True)
-    for name, values, marker in (("raw", scores[OURS], "o"), ("calibrated on dev", calibrated, "s")):
-        curve = reliability(test.label, values, bins=10)
-        axes.plot(curve["probability"], curve["positives"], marker=marker, markersize=4, label=name)
-    axes.set(xlabel="predicted probability", ylabel="share that holds", xlim=(0, 1), ylim=(0, 1))
-    axes.legend(frameon=False, fontsize="small", loc="upper left")
 
 
 def _draw_course(axes: Any, history: Sequence[Mapping[str, Any]], best: int) -> None:

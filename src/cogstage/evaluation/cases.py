@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from markupsafe import Markup
 
 from cogstage.errors import UsageError
 from cogstage.knowledge.dataset import Dataset
+from cogstage.rationale.picture import svg
 from cogstage.rationale.record import Prediction, Rationale
 from cogstage.relations import phrase
+from cogstage.reporting import Section, Table, escape
 
 if TYPE_CHECKING:
     from cogstage.rationale.cogstage import CogStage
@@ -48,24 +51,31 @@ def choose_cases(
     return cases
 
 
+def cases_section(cases: Sequence[Case]) -> Section:
+    """The cases for a report: each with its picture and its reasons."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("cogstage.evaluation"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    drawn = [{"case": case, "picture": svg(case.prediction)} for case in cases]
+    return Section("Cases", [Markup(environment.get_template("cases.html").render(cases=drawn, phrase=phrase))])
+
+
 def to_markdown(cases: Sequence[Case]) -> str:
     """The cases in the layout of the paper's Table 4."""
+    columns = ("association of the head", "relation", "association of the tail", "score", "known fact")
     parts = []
     for number, case in enumerate(cases, start=1):
         p = case.prediction
-        parts += [
-            f"### Case {number}: {p.head.name} — {p.relation} — {p.tail.name}",
-            "",
-            f"Predicted {p.probability:.2f}, answer {_answer(case)}.",
-            "",
-            "| association of the head | relation | association of the tail | score | known fact |",
-            "|---|---|---|---|---|",
-            *(
-                f"| {_pipe(r.head.name)} | {r.relation} | {_pipe(r.tail.name)} | {r.score:.3f} | {_known(r)} |"
-                for r in p.rationales
-            ),
-            "",
-        ]
+        rows = tuple((r.head.name, r.relation, r.tail.name, f"{r.score:.3f}", _known(r)) for r in p.rationales)
+        question = " — ".join(map(escape.markdown, (p.head.name, p.relation, p.tail.name)))
+        parts += [f"### Case {number}: {question}", "", f"Predicted {p.probability:.2f}, answer {_answer(case)}.", ""]
+        parts += [Table("", columns, rows, left=3).markdown(), ""]
     return "\n".join(parts)
 
 
@@ -75,9 +85,11 @@ def to_latex(cases: Sequence[Case]) -> str:
     for number, case in enumerate(cases, start=1):
         p = case.prediction
         lines += [rf"\multicolumn{{3}}{{c}}{{Case {number} ({p.probability:.2f}, {_answer(case)})}} \\ \midrule"]
-        lines += [rf"{_tex(p.head.name)} & {_tex(p.relation)} & {_tex(p.tail.name)} \\ \midrule"]
+        lines += [
+            rf"{escape.latex(p.head.name)} & {escape.latex(p.relation)} & {escape.latex(p.tail.name)} \\ \midrule"
+        ]
         for r in p.rationales:
-            cells = [_tex(r.head.name), _tex(r.relation), _tex(r.tail.name)]
+            cells = [escape.latex(r.head.name), escape.latex(r.relation), escape.latex(r.tail.name)]
             lines.append(" & ".join(rf"\textbf{{{c}}}" if r.known_fact else c for c in cells) + r" \\")
         lines.append(r"\midrule" if number < len(cases) else r"\bottomrule")
     return "\n".join([*lines, r"\end{tabular}", "% bold: the triple is a training fact"]) + "\n"
@@ -103,12 +115,3 @@ def _answer(case: Case) -> str:
 
 def _known(rationale: Rationale) -> str:
     return "yes" if rationale.known_fact else "no"
-
-
-def _pipe(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
-def _tex(text: str) -> str:
-    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    return "".join(special.get(c, f"\\{c}" if c in "&%$#_{}" else c) for c in text)

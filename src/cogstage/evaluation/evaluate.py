@@ -9,9 +9,11 @@ import numpy as np
 
 from cogstage.errors import UsageError
 from cogstage.evaluation.cell import measure
-from cogstage.evaluation.metrics import CALIBRATION
+from cogstage.evaluation.metrics import CALIBRATION, TITLES
 from cogstage.knowledge.dataset import SPLITS, Dataset
 from cogstage.progress import SILENT, Progress
+from cogstage.reporting import Table, interval_text
+from cogstage.reporting.figures import UNDEFINED
 
 if TYPE_CHECKING:
     from cogstage.rationale.cogstage import CogStage
@@ -75,26 +77,22 @@ def _calibrated(model: CogStage, data: Dataset, relation: str, split: str) -> di
     return {name: metrics[name] for name in CALIBRATION}
 
 
-def table(result: dict[str, Any]) -> str:
-    """The figures as text: one row a relation, each value with its interval below it."""
+def figures_table(result: dict[str, Any]) -> Table:
+    """The figures: one row per relation, each value with its interval."""
     found = result["relations"]
     names = list(dict.fromkeys(name for relation in found.values() for name in relation["metrics"]))
-    width = max(len("relation"), *(len(relation) for relation in found))
-    header = f"{'relation':<{width}}  {'pairs':>7}" + "".join(f"  {name:>11}" for name in (*names, "ece (cal.)"))
-    lines = [header]
-    for relation, figures in found.items():
-        shown = [figures["metrics"].get(name) for name in names] + [figures["calibrated"]["ece"]]
-        values = "".join(f"  {_value(figure):>11}" for figure in shown)
-        spans = "".join(f"  {_span(figure):>11}" for figure in shown)
-        lines += [f"{relation:<{width}}  {figures['pairs']:>7,}{values}", f"{'':<{width}}  {'':>7}{spans}"]
-    return "\n".join(lines)
+    rows = tuple(
+        (
+            relation,
+            f"{figures['pairs']:,}",
+            *(_cell(figures["metrics"].get(name)) for name in names),
+            _cell(figures["calibrated"]["ece"]),
+        )
+        for relation, figures in found.items()
+    )
+    columns = ("relation", "pairs", *(TITLES[name] for name in names), "ECE, calibrated")
+    return Table(f"Figures on {result['split']} pairs, with 95 % intervals", columns, rows)
 
 
-def _value(figure: dict[str, Any] | None) -> str:
-    return "–" if figure is None or not np.isfinite(figure["value"]) else f"{figure['value']:.3f}"
-
-
-def _span(figure: dict[str, Any] | None) -> str:
-    if figure is None or not np.isfinite(figure["interval"][0]):
-        return ""
-    return "[{:.2f}, {:.2f}]".format(*figure["interval"])
+def _cell(figure: dict[str, Any] | None) -> str:
+    return UNDEFINED if figure is None else interval_text(figure["value"], *figure["interval"])

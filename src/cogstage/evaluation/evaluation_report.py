@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cogstage.errors import UsageError
-from cogstage.evaluation.cases import Case, choose_cases
+from cogstage.evaluation.cases import Case, cases_section, choose_cases
+from cogstage.evaluation.evaluate import figures_table
 from cogstage.evaluation.metrics import precision_recall, reliability
-from cogstage.evaluation.report import Plot, Report, Table, figure_svg
 from cogstage.knowledge.dataset import Dataset
+from cogstage.reporting import Plot, Report, Section, Table
+from cogstage.reporting.plots import draw_precision_recall, draw_reliability, plot
 
 if TYPE_CHECKING:
     from cogstage.rationale.cogstage import CogStage
@@ -37,9 +39,11 @@ def evaluation_report(
             f"Model {provenance.model[:12]} ({provenance.world} world) on graph {provenance.graph[:12]}; "
             f"relations: {', '.join(relations)}. Every interval is a 95 % bootstrap over whole heads."
         ],
-        [_figures(result), *tables],
-        [*(curve_plots(scores))],
-        cases,
+        [
+            Section("Figures", [figures_table(dict(result)), *tables]),
+            Section("Plots", curve_plots(scores)),
+            *([cases_section(cases)] if cases else []),
+        ],
         [
             "Classification figures are those of the raw probabilities at 0.5; as many false pairs as true ones.",
             "Cases were drawn by seed among the correctly predicted, never by hand.",
@@ -53,44 +57,18 @@ def _scores(model: CogStage, data: Dataset, relation: str, split: str) -> tuple[
     return pairs.label, raw, calibrated
 
 
-def _figures(result: Mapping[str, Any]) -> Table:
-    found = result["relations"]
-    names = list(dict.fromkeys(name for figures in found.values() for name in figures["metrics"]))
-    rows = tuple(
-        (relation, f"{figures['pairs']:,}", *(_figure(figures["metrics"].get(name)) for name in names))
-        for relation, figures in found.items()
-    )
-    return Table(f"Figures on {result['split']} pairs, with 95 % intervals", ("relation", "pairs", *names), rows)
-
-
-def _figure(figure: Mapping[str, Any] | None) -> str:
-    if figure is None or not np.isfinite(figure["value"]):
-        return "–"
-    low, high = figure["interval"]
-    return f"{figure['value']:.3f} [{low:.2f}, {high:.2f}]" if np.isfinite(low) else f"{figure['value']:.3f}"
-
-
 def curve_plots(scores: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]) -> list[Plot]:
     """Precision-recall and reliability of each relation: label, raw and calibrated probability of its pairs."""
-    from matplotlib.figure import Figure
-
-    curves, trust = Figure(figsize=(4.6, 3.6)), Figure(figsize=(4.6, 3.6))
-    axes, other = curves.add_subplot(), trust.add_subplot()
-    other.plot([0, 1], [0, 1], color="0.6", linewidth=1)
-    styles = ("-", "--", "-.", ":", (0, (5, 1)))
-    for number, (name, (label, raw, calibrated)) in enumerate(scores.items()):
+    curves, bins = {}, {}
+    for name, (label, raw, calibrated) in scores.items():
         precision, recall = precision_recall(label, raw)
-        axes.plot(recall, precision, linestyle=styles[number % len(styles)], label=name)
+        curves[name] = (recall, precision)
         curve = reliability(label, calibrated, bins=10)
-        other.plot(
-            curve["probability"], curve["positives"], linestyle=styles[number % len(styles)], marker="o", label=name
-        )
-    axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1.01), ylim=(0.4, 1.01))
-    other.set(xlabel="calibrated probability", ylabel="share that holds", xlim=(0, 1), ylim=(0, 1))
-    for panel in (axes, other):
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.legend(frameon=False, fontsize="small", loc="lower right")
+        bins[name] = (curve["probability"], curve["positives"])
     return [
-        Plot("Precision and recall over all thresholds.", figure_svg(curves)),
-        Plot("Reliability: how often the relation holds among pairs with a given probability.", figure_svg(trust)),
+        plot("Precision and recall over all thresholds.", lambda axes: draw_precision_recall(axes, curves)),
+        plot(
+            "Reliability: how often the relation holds among pairs with a given calibrated probability.",
+            lambda axes: draw_reliability(axes, bins),
+        ),
     ]

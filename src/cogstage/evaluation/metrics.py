@@ -14,6 +14,20 @@ CLASSIFICATION = ("f1", "precision", "recall", "auroc", "auprc", "mcc")
 CALIBRATION = ("brier", "ece")
 METRICS = CLASSIFICATION + CALIBRATION
 LOWER_IS_BETTER = frozenset(CALIBRATION)
+TITLES = {
+    "f1": "F1",
+    "precision": "Precision",
+    "recall": "Recall",
+    "auroc": "AUROC",
+    "auprc": "AUPRC",
+    "mcc": "MCC",
+    "brier": "Brier",
+    "ece": "ECE",
+    "mrr": "MRR",
+    "hits@1": "Hits@1",
+    "hits@3": "Hits@3",
+    "hits@10": "Hits@10",
+}
 THRESHOLD = 0.5
 BINS = 15
 

@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cogstage.evaluation.methods import GROUPS
-from cogstage.evaluation.metrics import precision_recall, reliability
-from cogstage.evaluation.tables import MAIN, TITLES, title
+from cogstage.evaluation.metrics import TITLES, precision_recall, reliability
+from cogstage.evaluation.tables import MAIN, title
+from cogstage.reporting.plots import (
+    Estimate,
+    draw_bars,
+    draw_precision_recall,
+    draw_reliability,
+    name_rows,
+    save_figure,
+)
 
 if TYPE_CHECKING:
     from cogstage.evaluation.results import Comparison
 
 CURVES = 6  # methods in a picture of curves: CogStage's, then the best baselines
-FORMATS = ("svg", "png")
 GROUP_COLOURS = {"floor": "0.7", "paper": "tab:blue", "modern": "tab:green"}
 OWN_COLOUR = "tab:orange"
 
@@ -32,15 +39,12 @@ def draw(comparison: Comparison, folder: Path) -> list[Path]:
         for name, (picture, metric) in pictures.items():
             canvas = Canvas(layout="constrained")
             picture(canvas, comparison, dataset, metric)
-            for kind in FORMATS:
-                path = folder / f"{name}-{dataset}.{kind}"
-                canvas.savefig(path, dpi=150)
-                written.append(path)
+            written += save_figure(canvas, folder / f"{name}-{dataset}")
     return written
 
 
 def _bars(canvas: Any, comparison: Comparison, dataset: str, metric: str) -> None:
-    """One panel a relation, one bar a method, whiskers for the 95 % interval; colours tell the groups apart."""
+    """One panel per relation, one bar per method, whiskers for the 95 % interval; colours tell the groups apart."""
     figures = comparison.figures(dataset, metric)
     columns = list(dict.fromkeys(relation for _, relation in figures))
     methods = [method for method in comparison.methods if any((method, c) in figures for c in columns)]
@@ -48,22 +52,12 @@ def _bars(canvas: Any, comparison: Comparison, dataset: str, metric: str) -> Non
     canvas.set_size_inches(1.9 * len(columns) + 2.8, 0.19 * len(methods) + 1.3)
     panels = canvas.subplots(1, len(columns), sharey=True, squeeze=False)[0]
     for axes, column in zip(panels, columns, strict=True):
-        there = [(place, m, figures[m, column]) for place, m in enumerate(methods) if (m, column) in figures]
-        means = np.array([figure.mean for _, _, figure in there])
-        low = np.maximum(means - np.array([figure.low for _, _, figure in there]), 0)
-        high = np.maximum(np.array([figure.high for _, _, figure in there]) - means, 0)
-        axes.barh(
-            [place for place, _, _ in there],
-            means,
-            xerr=np.nan_to_num(np.stack([low, high])),
-            color=[colours.get(method, OWN_COLOUR) for _, method, _ in there],
-            error_kw={"lw": 0.8},
-        )
+        there = {row: m for row, m in enumerate(methods) if (m, column) in figures}
+        shown = {row: figures[method, column] for row, method in there.items()}
+        bars = {row: Estimate(figure.mean, figure.low, figure.high) for row, figure in shown.items()}
+        draw_bars(axes, bars, [colours.get(method, OWN_COLOUR) for method in there.values()])
         axes.set(title=column, xlim=(0, 1))
-        axes.grid(axis="x", lw=0.4)
-        axes.set_axisbelow(True)
-    panels[0].set_yticks(range(len(methods)), [title(method) for method in methods], fontsize=8)
-    panels[0].set_ylim(len(methods) - 0.4, -0.6)  # the table's order, from the top
+    name_rows(panels[0], [title(method) for method in methods], 8)
     what = f"{TITLES[metric]}, {dataset} negatives, 95 % interval over test pairs clustered by head"
     canvas.suptitle(what, fontsize=10)
 
@@ -92,19 +86,20 @@ def _panels(canvas: Any, relations: list[str]) -> list[Any]:
 def _precision_recall(canvas: Any, comparison: Comparison, dataset: str, _: str) -> None:
     relations = comparison.relations(dataset)
     for axes, relation in zip(_panels(canvas, relations), relations, strict=True):
+        curves = {}
         for method in _chosen(comparison, dataset, relation):
             precision, recall = precision_recall(*comparison.probabilities(dataset, method, relation))
-            axes.step(np.append(0.0, recall), np.append(precision[0], precision), where="post", label=title(method))
-        axes.set(title=relation, xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0.4, 1.02))
-        axes.legend(fontsize=6)
+            curves[title(method)] = (recall, precision)
+        draw_precision_recall(axes, curves)
+        axes.set(title=relation, ylim=(0.4, 1.02))
 
 
 def _reliability(canvas: Any, comparison: Comparison, dataset: str, _: str) -> None:
     relations = comparison.relations(dataset)
     for axes, relation in zip(_panels(canvas, relations), relations, strict=True):
-        axes.plot([0, 1], [0, 1], color="grey", lw=0.8, ls=":")
+        curves = {}
         for method in _chosen(comparison, dataset, relation):
             curve = reliability(*comparison.probabilities(dataset, method, relation))
-            axes.plot(curve["probability"], curve["positives"], marker="o", ms=3, label=title(method))
-        axes.set(title=relation, xlabel="mean probability", ylabel="share of positives", xlim=(0, 1), ylim=(0, 1))
-        axes.legend(fontsize=6)
+            curves[title(method)] = (curve["probability"], curve["positives"])
+        draw_reliability(axes, curves)
+        axes.set_title(relation)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cogstage.evaluation.faithfulness import KS, Faithfulness, measure_faithfulness
-from cogstage.evaluation.report import Table
 from cogstage.evaluation.stability import Ablation, Stability, ablations, stability
 from cogstage.knowledge.dataset import Dataset
 from cogstage.progress import SILENT, Progress
+from cogstage.reporting import Table
 
 if TYPE_CHECKING:
     from cogstage.rationale.cogstage import CogStage

@@ -238,9 +238,10 @@ class Comparison:
         rows = list(self.rows())
         with new_file(self.folder / "results.parquet") as temporary:
             pq.write_table(pa.table({c: [row[c] for row in rows] for c in columns}), temporary)
-        write_text(self.folder / "table.md", tables.markdown(self))
-        write_text(self.folder / "table.tex", tables.latex(self))
-        write_text(self.folder / "table.csv", tables.csv_text(self))
+        report = tables.comparison_report(self)
+        write_text(self.folder / "table.md", report.markdown())
+        write_text(self.folder / "table.tex", report.latex(wide=True))
+        write_text(self.folder / "table.csv", tables.long_csv(self))
         if plots and self.cells:
             from cogstage.evaluation.plots import draw
 

@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cogstage.evaluation.metrics import LOWER_IS_BETTER
+from cogstage.evaluation.metrics import LOWER_IS_BETTER, TITLES
 from cogstage.evaluation.significance import mark
+from cogstage.reporting import Cell, Report, Section, Table, csv_text, figure_text
+from cogstage.reporting.figures import UNDEFINED
 
 if TYPE_CHECKING:
     from cogstage.evaluation.results import Comparison, Figure
 
 MAIN = ("f1", "auroc")
-TITLES = {
-    "f1": "F1",
-    "precision": "Precision",
-    "recall": "Recall",
-    "auroc": "AUROC",
-    "auprc": "AUPRC",
-    "mcc": "MCC",
-    "brier": "Brier",
-    "ece": "ECE",
-    "mrr": "MRR",
-    "hits@1": "Hits@1",
-    "hits@3": "Hits@3",
-    "hits@10": "Hits@10",
-}
 LEGEND = (
     "Mean ± standard deviation over seeds; the best of a column in bold. Stars: better than the best baseline of the "
     "column, daggers: worse than it (one at 5 %, two at 1 %, three at 0.1 %; paired bootstrap over test pairs "
@@ -84,16 +70,15 @@ def best_of(figures: Mapping[tuple[str, str], Figure], metric: str) -> dict[str,
     return {relation: pick(values) for relation, values in columns.items()}
 
 
-def markdown(comparison: Comparison) -> str:
-    """All data sets: a table a metric for F1 and AUROC, the averages of the other metrics, the two costs."""
-    parts = []
+def comparison_report(comparison: Comparison) -> Report:
+    """All data sets: F1 and AUROC in a table each, the averages of all metrics, then the data sets side by side."""
+    sections = []
     for dataset in comparison.datasets:
-        for metric in MAIN:
-            parts.append(f"## {TITLES[metric]}, {dataset} negatives\n\n" + _markdown_main(comparison, dataset, metric))
-        parts.append(f"## Averages over relations, {dataset} negatives\n\n" + _markdown_averages(comparison, dataset))
+        tables = [_main_table(comparison, dataset, metric) for metric in MAIN]
+        sections.append(Section(f"{dataset} negatives", [*tables, _averages_table(comparison, dataset)]))
     if len(comparison.datasets) > 1:
-        parts.append("## Side by side\n\n" + _markdown_beside(comparison))
-    return "\n".join([*parts, LEGEND, ""])
+        sections.append(Section("Side by side", [_beside_table(comparison)]))
+    return Report("Comparison of methods", [], sections, [LEGEND])
 
 
 def _columns(comparison: Comparison, dataset: str) -> list[str]:
@@ -108,46 +93,29 @@ def _seeds(comparison: Comparison, dataset: str, method: str) -> str:
     return "–".join(str(count) for count in sorted({min(counts), max(counts)}))
 
 
-def _cell(figure: Figure | None, best: float | None, bold: str = "**{}**") -> str:
+def _cell(figure: Figure | None, best: float | None) -> str | Cell:
     if figure is None or not np.isfinite(figure.mean):
-        return "–"
-    text = f"{figure.mean:.3f}" + (f" ± {figure.sd:.3f}" if np.isfinite(figure.sd) else "")
-    if best is not None and round(figure.mean, 3) == best:
-        text = bold.format(text)
-    return text + significance_mark(figure)
+        return UNDEFINED
+    text = figure_text(figure.mean) + (f" ± {figure_text(figure.sd)}" if np.isfinite(figure.sd) else "")
+    return Cell(text, best is not None and round(figure.mean, 3) == best, significance_mark(figure))
 
 
-def _markdown_table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
-
-
-def _escaped(mark_text: str) -> str:
-    return mark_text.replace("*", "\\*")
-
-
-def _markdown_cell(figure: Figure | None, best: float | None) -> str:
-    text = _cell(figure, best)
-    if figure is not None and (stars := significance_mark(figure)):
-        text = text.removesuffix(stars) + _escaped(stars)
-    return text
-
-
-def _markdown_main(comparison: Comparison, dataset: str, metric: str) -> str:
+def _main_table(comparison: Comparison, dataset: str, metric: str) -> Table:
     figures = comparison.figures(dataset, metric)
     best, columns = best_of(figures, metric), _columns(comparison, dataset)
-    rows = []
+    rows: list[tuple[str | Cell, ...]] = []
     for method in comparison.methods:
         if not any((method, column) in figures for column in columns):
             continue
         seconds, processor, memory = comparison.cost(dataset, method)
-        cells = [_markdown_cell(figures.get((method, column)), best.get(column)) for column in columns]
-        seeds = _seeds(comparison, dataset, method)
-        rows.append([title(method), seeds, *cells, f"{seconds:.1f}", f"{processor:.1f}", f"{memory:,.0f}"])
-    return _markdown_table(["Method", "seeds", *columns, "time (s)", "CPU (s)", "memory (MB)"], rows)
+        cells = [_cell(figures.get((method, column)), best.get(column)) for column in columns]
+        costs = (figure_text(seconds, 1), figure_text(processor, 1), f"{memory:,.0f}")
+        rows.append((title(method), _seeds(comparison, dataset, method), *cells, *costs))
+    header = ("Method", "seeds", *columns, "time (s)", "CPU (s)", "memory (MB)")
+    return Table(f"{TITLES[metric]}, {dataset} negatives", header, tuple(rows), label=f"tab:{metric}-{dataset}")
 
 
-def _markdown_averages(comparison: Comparison, dataset: str) -> str:
+def _averages_table(comparison: Comparison, dataset: str) -> Table:
     from cogstage.evaluation.results import ALL_METRICS, MACRO
 
     columns, best = {}, {}
@@ -155,97 +123,41 @@ def _markdown_averages(comparison: Comparison, dataset: str) -> str:
         figures = {key: f for key, f in comparison.figures(dataset, metric).items() if key[1] == MACRO}
         if any(np.isfinite(figure.mean) for figure in figures.values()):
             columns[metric], best[metric] = figures, best_of(figures, metric).get(MACRO)
-    rows = []
+    rows: list[tuple[str | Cell, ...]] = []
     for method in comparison.methods:
         if any((method, MACRO) in figures for figures in columns.values()):
             cells = []
             for metric, figures in columns.items():
                 figure = figures.get((method, MACRO))
-                plain = "–" if figure is None or not np.isfinite(figure.mean) else f"{figure.mean:.3f}"
-                cells.append(f"**{plain}**" if figure and plain == f"{best[metric]:.3f}" else plain)
-            rows.append([title(method), *cells])
-    return _markdown_table(["Method", *(TITLES[metric] for metric in columns)], rows)
+                plain = figure_text(figure.mean if figure else None)
+                cells.append(Cell(plain, plain == figure_text(best[metric])))
+            rows.append((title(method), *cells))
+    header = ("Method", *(TITLES[metric] for metric in columns))
+    return Table(f"Averages over relations, {dataset} negatives", header, tuple(rows), label=f"tab:averages-{dataset}")
 
 
-def _markdown_beside(comparison: Comparison) -> str:
-    """The averages of F1 and AUROC, one pair of columns a data set."""
+def _beside_table(comparison: Comparison) -> Table:
+    """The averages of F1 and AUROC, one pair of columns per data set."""
     from cogstage.evaluation.results import MACRO
 
     pairs = [(dataset, metric) for dataset in comparison.datasets for metric in MAIN]
     figures = {pair: comparison.figures(*pair) for pair in pairs}
     best = {pair: best_of(figures[pair], pair[1]).get(MACRO) for pair in pairs}
-    rows = [
-        [title(method), *(_markdown_cell(figures[pair].get((method, MACRO)), best[pair]) for pair in pairs)]
+    rows = tuple(
+        (title(method), *(_cell(figures[pair].get((method, MACRO)), best[pair]) for pair in pairs))
         for method in comparison.methods
-    ]
-    return _markdown_table(["Method", *(f"{TITLES[metric]}, {dataset}" for dataset, metric in pairs)], rows)
+    )
+    header = ("Method", *(f"{TITLES[metric]}, {dataset}" for dataset, metric in pairs))
+    return Table("Side by side", header, rows, label="tab:beside")
 
 
-def latex(comparison: Comparison) -> str:
-    """One ``table`` environment a data set and metric; needs the package booktabs."""
-    parts = []
-    for dataset in comparison.datasets:
-        columns = _columns(comparison, dataset)
-        for metric in MAIN:
-            figures = comparison.figures(dataset, metric)
-            best = best_of(figures, metric)
-            names = " & ".join(["Method", "seeds", *map(_latex_text, columns), "time (s)", "CPU (s)", "memory (MB)"])
-            lines = [
-                "\\begin{table*}",
-                "\\centering",
-                f"\\begin{{tabular}}{{l{'r' * (len(columns) + 4)}}}",
-                "\\toprule",
-                names + " \\\\ \\midrule",
-            ]
-            for method in comparison.methods:
-                if not any((method, column) in figures for column in columns):
-                    continue
-                cells = [_latex_cell(figures.get((method, column)), best.get(column)) for column in columns]
-                seconds, processor, memory = comparison.cost(dataset, method)
-                seeds = _seeds(comparison, dataset, method)
-                row = [
-                    _latex_text(title(method)),
-                    _latex_text(seeds),
-                    *cells,
-                    f"{seconds:.1f}",
-                    f"{processor:.1f}",
-                    f"{memory:.0f}",
-                ]
-                lines.append(" & ".join(row) + " \\\\")
-            caption = f"{TITLES[metric]} with {dataset} negatives. {LEGEND}"
-            lines += [
-                "\\bottomrule",
-                "\\end{tabular}",
-                f"\\caption{{{_latex_text(caption)}}}",
-                f"\\label{{tab:{metric}-{dataset}}}",
-                "\\end{table*}",
-            ]
-            parts.append("\n".join(lines))
-    return "\n\n".join(parts) + "\n"
-
-
-def _latex_text(text: str) -> str:
-    for plain, escaped in (("\\", "\\textbackslash{}"), ("_", "\\_"), ("%", "\\%"), ("&", "\\&"), ("±", "$\\pm$")):
-        text = text.replace(plain, escaped)
-    return text.replace("–", "--")
-
-
-def _latex_cell(figure: Figure | None, best: float | None) -> str:
-    text = _cell(figure, best, "\\textbf{{{}}}").replace("±", "$\\pm$").replace("–", "--")
-    if figure is not None and (stars := significance_mark(figure)):
-        raised = stars.replace("†", "\\dagger").replace("*", "\\ast")
-        text = text.removesuffix(stars) + f"$^{{{raised}}}$"
-    return text
-
-
-def csv_text(comparison: Comparison) -> str:
+def long_csv(comparison: Comparison) -> str:
     """Every figure in long form: data set, method, relation, metric, mean, sd, interval, tests."""
     from cogstage.evaluation.results import ALL_METRICS, MACRO
 
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
     names = ["dataset", "method", "relation", "metric", "mean", "sd", "low", "high", "seeds"]
-    writer.writerow([*names, "p_vs_best_baseline", "mcnemar_p", "mark", "seconds", "cpu_seconds", "peak_mb"])
+    names += ["p_vs_best_baseline", "mcnemar_p", "mark", "seconds", "cpu_seconds", "peak_mb"]
+    rows = []
     for dataset in comparison.datasets:
         mcnemar = {
             (method, relation): comparison.mcnemar(dataset, method, relation)
@@ -259,8 +171,8 @@ def csv_text(comparison: Comparison) -> str:
                 sure = mcnemar.get((method, relation)) if metric == "f1" and relation != MACRO else None
                 tests = [_number(figure.p), _number(sure), significance_mark(figure)]
                 cost = [f"{seconds:.2f}", f"{processor:.2f}", f"{memory:.1f}"]
-                writer.writerow([dataset, method, relation, metric, *numbers, figure.seeds, *tests, *cost])
-    return out.getvalue()
+                rows.append([dataset, method, relation, metric, *numbers, figure.seeds, *tests, *cost])
+    return csv_text(names, rows)
 
 
 def _number(value: float | None) -> str:
