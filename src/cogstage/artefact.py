@@ -1,22 +1,38 @@
-"""Artefacts on disk: folders of open formats that appear whole or not at all, each with a ``meta.json``."""
+"""Artefacts on disk: folders of open formats that appear whole or not at all, each with a ``meta.json``.
+
+Writing holds a lock on the folder's name, so that two commands never write one folder. A finished folder is written to
+the disk (fsync) before it takes its name. ``meta.json`` lists every file with its size and hash; :func:`read_meta`
+checks them.
+"""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
+import socket
+import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
+
+import xxhash
 
 from cogstage.errors import CogstageError, UsageError
 
 FORMAT_VERSION = 1
 META = "meta.json"
+LIVE = re.compile(r"\.sqlite(-\w+)?$")  # databases change while they are used, so they have no fixed hash
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+BLOCK = 1 << 22
 
 
 def software_version() -> str:
@@ -32,27 +48,182 @@ def to_json(value: Any) -> str:
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file under a temporary name and rename it, so that no reader sees half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-            handle.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+def safe_name(name: Any, where: Path | str) -> str:
+    """``name`` if it can only name a file or folder directly inside its folder; else an error that names ``where``.
+
+    Every name that is read from an artefact and becomes part of a path goes through here.
+    """
+    text = str(name)
+    if not isinstance(name, str) or text in ("", ".", "..") or re.search(r"[/\\\0]", text) or len(text) > 200:
+        raise CogstageError(f"{where}: {text[:60]!r} cannot be the name of a file; the artefact is damaged or hostile")
+    return text
 
 
 def file_hash(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal."""
     digest = hashlib.sha256()
     with path.open("rb") as handle:
-        while block := handle.read(1 << 20):
+        while block := handle.read(BLOCK):
             digest.update(block)
     return digest.hexdigest()
+
+
+def fast_hash(path: Path) -> str:
+    """XXH3 (128 bits) of a file: notices damage at the speed of the disk, but is no protection from forgery."""
+    digest = xxhash.xxh3_128()
+    with path.open("rb") as handle:
+        while block := handle.read(BLOCK):
+            digest.update(block)
+    return str(digest.hexdigest())
+
+
+@contextmanager
+def one_line_if_full(path: Path) -> Iterator[None]:
+    """Turn the errors of a full disk, whatever library raises them, into one line."""
+    try:
+        yield
+    except CogstageError:
+        raise
+    except Exception as error:
+        if _disk_is_full(error, path):
+            raise CogstageError(f"{path}: no space left on the disk; free some and run the command again") from error
+        raise
+
+
+def _disk_is_full(error: Exception, path: Path) -> bool:
+    if isinstance(error, OSError) and error.errno in FULL:
+        return True
+    if "No space left" in str(error) or "os error 28" in str(error):
+        return True
+    if not (isinstance(error, OSError) and error.errno is None):
+        return False
+    with suppress(OSError):  # numpy only says how many items it could not write
+        return shutil.disk_usage(path.parent).free < 1 << 20
+    return False
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """Yield a temporary path to write to; on success it takes the name ``path``, so that no reader sees half a file."""
+    with one_line_if_full(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        os.close(descriptor)
+        temporary = Path(name)
+        try:
+            yield temporary
+            os.chmod(temporary, 0o644)
+            _to_disk(temporary)
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file so that it appears whole or not at all."""
+    with new_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _to_disk(path: Path) -> None:
+    """Have a file or folder written to the disk; file systems that cannot do so for folders are left alone."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno in FULL or not path.is_dir():
+            raise
+    finally:
+        os.close(descriptor)
+
+
+# --- locks ---
+
+_held: dict[Path, tuple[int, int, int]] = {}  # lock file -> descriptor, thread, how often that thread holds it
+_guard = threading.Lock()
+
+
+def _forget_locks() -> None:
+    """A forked worker must not keep its parent's locks alive when the parent is killed."""
+    global _guard
+    _guard = threading.Lock()
+    for descriptor, _, _ in _held.values():
+        with suppress(OSError):
+            os.close(descriptor)
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_forget_locks)
+
+
+@contextmanager
+def lock_folder(path: Path | str) -> Iterator[None]:
+    """Hold the right to write the artefact ``path``; a second writer stops at once with a line that names the first.
+
+    The lock is the kernel's (flock on a file beside the folder), so it ends with its process, however that ends. The
+    same thread may take it again.
+    """
+    path = Path(os.path.abspath(path))
+    file, thread = path.parent / f".{path.name}.lock", threading.get_ident()
+    with _guard:
+        if (mine := _held.get(file)) is not None and mine[1] == thread:
+            _held[file] = (mine[0], thread, mine[2] + 1)
+        else:
+            _held[file] = (_take_lock(file, path), thread, 1)
+    try:
+        yield
+    finally:
+        with _guard:
+            descriptor, thread, times = _held.get(file, (-1, 0, 0))
+            if times > 1:
+                _held[file] = (descriptor, thread, times - 1)
+            elif times == 1:
+                del _held[file]
+                file.unlink(missing_ok=True)  # while the lock is held: whoever waits sees that the file is another
+                os.close(descriptor)
+
+
+def _take_lock(file: Path, path: Path) -> int:
+    while True:
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            raise UsageError(
+                f"{path} is being written by {_holder(file)}; wait for it, or choose another folder"
+            ) from None
+        with suppress(FileNotFoundError):
+            if os.fstat(descriptor).st_ino == file.stat().st_ino:
+                break
+        os.close(descriptor)  # released and removed between opening and locking
+    about = {"pid": os.getpid(), "host": socket.gethostname(), "command": " ".join(sys.argv)[:300]}
+    os.ftruncate(descriptor, 0)
+    with suppress(OSError):  # on a full disk the lock still holds, it only does not say whose it is
+        os.write(descriptor, to_json(about).encode("utf-8", "replace"))
+    return descriptor
+
+
+def _holder(file: Path) -> str:
+    try:
+        about = json.loads(file.read_text(encoding="utf-8"))
+        return f"process {int(about['pid'])} on {about['host']} ({about['command']})"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another process"
+
+
+# --- folders ---
+
+
+def check_target(path: Path, kind: str) -> None:
+    """Raise unless an artefact of this kind may be written to ``path``."""
+    if path.exists() and not is_artefact(path, kind) and not (path.is_dir() and not any(path.iterdir())):
+        raise UsageError(f"{path} is there already and is not a {kind} folder; choose another --out or remove it")
 
 
 @contextmanager
@@ -63,37 +234,86 @@ def new_folder(path: Path | str, kind: str, made_with: Mapping[str, Any]) -> Ite
     process is stopped, what was there stays as it was.
     """
     path = Path(path)
-    if path.exists() and not is_artefact(path, kind) and not (path.is_dir() and not any(path.iterdir())):
-        raise UsageError(f"{path} is there already and is not a {kind} folder; choose another --out or remove it")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
-    os.chmod(temporary, 0o755)
-    try:
-        yield temporary
-        meta = {"kind": kind, "format": FORMAT_VERSION, "version": software_version(), "made_with": dict(made_with)}
-        write_text(temporary / META, to_json(meta))
-        replace_folder(temporary, path)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+    check_target(path, kind)
+    with lock_folder(path), one_line_if_full(path):
+        try:
+            temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+        except OSError as error:
+            raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+        os.chmod(temporary, 0o755)
+        try:
+            yield temporary
+            finish_folder(temporary, path, kind, made_with)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+
+
+def finish_folder(new: Path, path: Path, kind: str, made_with: Mapping[str, Any]) -> None:
+    """Give a filled folder its ``meta.json`` with the hashes of its files, and the name ``path``."""
+    files = {
+        file.relative_to(new).as_posix(): {"bytes": file.stat().st_size, "xxh3": fast_hash(file)}
+        for file in sorted(new.rglob("*"))
+        if file.is_file() and file != new / META and not LIVE.search(file.name)
+    }
+    meta = {
+        "kind": kind,
+        "format": FORMAT_VERSION,
+        "version": software_version(),
+        "made_with": dict(made_with),
+        "files": files,
+    }
+    write_text(new / META, to_json({**meta, "check": _check(meta)}))
+    replace_folder(new, path)
+
+
+def _check(meta: Mapping[str, Any]) -> str:
+    """Hash of a ``meta.json`` without this hash."""
+    rest = {key: value for key, value in meta.items() if key != "check"}
+    return str(xxhash.xxh3_128_hexdigest(to_json(rest).encode("utf-8", "surrogatepass")))
 
 
 def replace_folder(new: Path, path: Path) -> None:
-    """Give ``new`` the name ``path``; the folder that had the name goes only after the new one stands."""
+    """Give ``new`` the name ``path``, on disk before and after; the folder that had the name goes last.
+
+    Between the two renames no folder has the name. ``.NAME.next`` then holds the new one, whole, and
+    :func:`recover_folder` finishes the work.
+    """
+    for entry in [*new.rglob("*"), new]:
+        _to_disk(entry)
     if path.exists():
-        old = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.old."))
-        os.replace(path, old / "folder")
-        os.replace(new, path)
+        following, old = _beside(path)
+        shutil.rmtree(following, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+        os.replace(new, following)
+        os.replace(path, old)
+        os.replace(following, path)
+        _to_disk(path.parent)
         shutil.rmtree(old, ignore_errors=True)
     else:
         os.replace(new, path)
+        _to_disk(path.parent)
+
+
+def _beside(path: Path) -> tuple[Path, Path]:
+    return path.parent / f".{path.name}.next", path.parent / f".{path.name}.old"
+
+
+def recover_folder(path: Path) -> None:
+    """Finish a replacement that was killed between its two renames; nothing to do if the folder is there."""
+    following, old = _beside(path)
+    if path.exists() or not (following.is_dir() or old.is_dir()):
+        return
+    with suppress(OSError), lock_folder(path):
+        if not path.exists():
+            os.replace(following if following.is_dir() else old, path)
+            _to_disk(path.parent)
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def is_artefact(path: Path, kind: str) -> bool:
     """Whether ``path`` is a folder whose ``meta.json`` says it is of this kind."""
+    recover_folder(path)
     try:
         meta = json.loads((path / META).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -101,13 +321,18 @@ def is_artefact(path: Path, kind: str) -> bool:
     return isinstance(meta, dict) and meta.get("kind") == kind
 
 
-def read_meta(path: Path | str, kind: str, files: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The ``meta.json`` of an artefact, checked: right kind, known format, every needed file there."""
+def read_meta(path: Path | str, kind: str, files: Iterable[str] = (), verify: bool = True) -> dict[str, Any]:
+    """The ``meta.json`` of an artefact, checked: right kind, known format, every needed file there and undamaged.
+
+    ``verify=False`` leaves the hashes unchecked. Artefacts of versions that wrote no hashes are read without.
+    """
     path = Path(path)
+    recover_folder(path)
     if not path.is_dir():
         raise UsageError(f"{path} is not a folder; expected a {kind} made by cogstage")
     try:
-        meta = json.loads((path / META).read_text(encoding="utf-8"))
+        text = (path / META).read_text(encoding="utf-8")
+        meta = json.loads(text)
     except FileNotFoundError:
         raise UsageError(f"{path} has no {META}; expected a {kind} made by cogstage") from None
     except ValueError as error:
@@ -122,4 +347,26 @@ def read_meta(path: Path | str, kind: str, files: tuple[str, ...] = ()) -> dict[
     for name in files:
         if not (path / name).exists():
             raise CogstageError(f"{path} lacks {name}; make the {kind} again")
+    if verify and ("files" in meta or "check" in meta):
+        if meta.get("check") != _check(meta) or text != to_json(meta):
+            raise CogstageError(f"{path / META} is damaged: not the bytes that were written; make the {kind} again")
+        _verify(path, kind, meta.get("files", {}))
     return dict(meta)
+
+
+def _verify(path: Path, kind: str, files: Any) -> None:
+    """Raise unless every file has the size and hash that ``meta.json`` gives."""
+    if not isinstance(files, dict):
+        raise CogstageError(f"{path / META} is damaged (files); make the {kind} again")
+    for name, about in files.items():
+        parts = PurePosixPath(name).parts
+        for part in parts or ("",):
+            safe_name(part, path / META)
+        file = path.joinpath(*parts)
+        try:
+            size, digest = about["bytes"], about["xxh3"]
+            sound = file.is_file() and file.stat().st_size == size and fast_hash(file) == digest
+        except (KeyError, TypeError):
+            raise CogstageError(f"{path / META} is damaged ({name}); make the {kind} again") from None
+        if not sound:
+            raise CogstageError(f"{path / name} is damaged: not the bytes that were written; make the {kind} again")

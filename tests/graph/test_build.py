@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from cogstage.corpus.lexicon import Entry, Lexicon
 from cogstage.errors import CogstageError, UsageError
-from cogstage.graph.blocks import BlockCounter
 from cogstage.graph.build import build_graph
 from cogstage.graph.cooccurrence import Graph
+from cogstage.graph.engines.local import LocalEngine
 from cogstage.graph.options import WINDOWS, BuildOptions, parse_size, parse_window
 from cogstage.tables import BadRows
 
@@ -162,8 +162,7 @@ def test_spilled_and_parallel_builds_are_the_same_bytes(tmp_path: Path) -> None:
 SLOW_BUILD = """
 import sys, time
 from pathlib import Path
-from cogstage.graph import local_engine
-from cogstage.graph.blocks import BlockCounter
+from cogstage.graph.engines import local as local_engine
 from cogstage.graph.build import build_graph
 from cogstage.graph.options import BuildOptions
 folder, resume = Path(sys.argv[1]), sys.argv[2] == "resume"
@@ -207,11 +206,11 @@ def test_resume_after_a_kill_gives_the_same_bytes(tmp_path: Path) -> None:
 def test_resume_refuses_work_of_another_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     many_notes(tmp_path / "notes.jsonl", 50)
 
-    def stopped(self: BlockCounter) -> None:
+    def stopped(self: LocalEngine) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(BlockCounter, "census", stopped)
+        patched.setattr(LocalEngine, "census", stopped)
         with pytest.raises(KeyboardInterrupt):
             build_graph(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, BuildOptions())
     assert (tmp_path / ".graph.work").exists()
@@ -238,7 +237,7 @@ def test_coded_records_need_no_lexicon_and_keep_their_names(tmp_path: Path) -> N
 
 def test_text_without_a_lexicon_is_an_error(tmp_path: Path) -> None:
     write_notes(tmp_path / "notes.jsonl", [(0, 0, [["asa", "fever"]])])
-    with pytest.raises(CogstageError, match="need --lexicon"):
+    with pytest.raises(CogstageError, match="need a lexicon"):
         build_graph(tmp_path / "notes.jsonl", tmp_path / "graph")
     assert not (tmp_path / "graph").exists()
 

@@ -23,7 +23,7 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def session() -> Iterator[None]:
-    from cogstage.graph.engine_spark import open_session
+    from cogstage.graph.engines.spark import open_session
 
     opened, _ = open_session("local[2]")  # one for all builds of a test: starting it takes longest
     yield

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 
-from cogstage.artefact import to_json, write_text
+from cogstage.artefact import new_file, to_json, write_text
 from cogstage.baselines.contract import Encoder
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import FittingView
@@ -44,13 +42,9 @@ class VectorStore:
         begun, worked = time.perf_counter(), time.process_time()
         vectors = encoder.encode(graph, view, seed, progress)
         cost = {"seconds": time.perf_counter() - begun, "cpu_seconds": time.process_time() - worked}
-        self.folder.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=self.folder, prefix=".vectors.")
-        with os.fdopen(descriptor, "wb") as handle:
-            np.save(handle, vectors)
         write_text(path.with_suffix(".json"), to_json({"encoder": repr(encoder), "seed": seed, **cost}))
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+        with new_file(path) as temporary, temporary.open("wb") as handle:
+            np.save(handle, vectors)
         return vectors
 
     def cost(self, path: Path) -> tuple[float, float]:

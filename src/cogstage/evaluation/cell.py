@@ -8,10 +8,8 @@ process.
 from __future__ import annotations
 
 import json
-import os
 import resource
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from cogstage.artefact import software_version, to_json, write_text
+from cogstage.artefact import new_file, software_version, to_json, write_text
 from cogstage.baselines.contract import Method
 from cogstage.evaluation.metrics import METRICS, score
 from cogstage.evaluation.ranking import RANKING, Scorer, ranks, summarise
@@ -187,27 +185,6 @@ def _write(
     with new_file(place.replicates(dataset, method, relation, seed)) as temporary, temporary.open("wb") as handle:
         small = {name: value.astype(np.float32) for name, value in replicates.items()}
         np.savez_compressed(handle, **small)  # type: ignore[arg-type]
-
-
-class new_file:
-    """A temporary path that takes the name ``path`` when all went well."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> Path:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
-        os.close(descriptor)
-        self._temporary = Path(name)
-        return self._temporary
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            os.chmod(self._temporary, 0o644)
-            os.replace(self._temporary, self._path)
-        else:
-            self._temporary.unlink(missing_ok=True)
 
 
 def peak_mb() -> float:

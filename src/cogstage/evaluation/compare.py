@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cogstage.artefact import is_artefact, new_folder, read_meta, to_json, write_text
+from cogstage.artefact import is_artefact, new_file, new_folder, read_meta, to_json, write_text
 from cogstage.baselines.contract import ALL
 from cogstage.errors import CogstageError, UsageError
-from cogstage.evaluation.cell import VECTORS, Place, new_file
+from cogstage.evaluation.cell import VECTORS, Place
 from cogstage.evaluation.inputs import dataset_hash, save_dataset
 from cogstage.evaluation.methods import encoder_of, expand, find, is_baseline
 from cogstage.evaluation.results import Comparison

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from cogstage.artefact import write_text
-from cogstage.evaluation.cell import Place, new_file
+from cogstage.artefact import new_file, write_text
+from cogstage.evaluation.cell import Place
 from cogstage.evaluation.methods import GROUPS, VARIANTS, is_baseline
 from cogstage.evaluation.metrics import LOWER_IS_BETTER, METRICS
 from cogstage.evaluation.ranking import RANKING

@@ -1,40 +1,45 @@
-"""Documents or coded records to a graph folder: read, find, count, choose, write."""
+"""Documents or coded records to a graph folder: read, find, count, choose the nodes, write."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 
-from cogstage.artefact import FORMAT_VERSION, META, file_hash, replace_folder, software_version, to_json, write_text
+from cogstage.artefact import (
+    check_target,
+    file_hash,
+    finish_folder,
+    lock_folder,
+    one_line_if_full,
+    software_version,
+    to_json,
+    write_text,
+)
 from cogstage.corpus.lexicon import Lexicon
-from cogstage.corpus.readers import Reader, open_reader
+from cogstage.corpus.readers import open_reader
 from cogstage.errors import CogstageError, UsageError
-from cogstage.graph.blocks import BlockCounter, Census, choose_nodes, documents_in
-from cogstage.graph.counting import n_threads
+from cogstage.graph.counting import Census
 from cogstage.graph.edges import Edges
-from cogstage.graph.folder import check_target, write_edges
-from cogstage.graph.local_engine import RunWriter, find_all, tasks
+from cogstage.graph.engines import ENGINES, Engine, open_engine
+from cogstage.graph.folder import write_edges
+from cogstage.graph.job import BuildJob, choose_nodes
 from cogstage.graph.options import BuildOptions
 from cogstage.graph.privacy import fresh_seed, release, suppress, threshold
 from cogstage.graph.runs import WorkFolder
-from cogstage.graph.units import Finder, Keys, usable
+from cogstage.graph.units import Finder, Keys
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.progress import SILENT, Progress
 from cogstage.tables import BadRows, expand
 
-if TYPE_CHECKING:
-    from cogstage.graph.engine_spark import SparkCounter
-
 Paths = str | Path | Sequence[str | Path]
 Names = Callable[[Iterable[str]], Mapping[str, tuple[str, str]]]
-SMALL = 2 << 20  # inputs below this are annotated in the process itself
 
 
 @dataclass(frozen=True)
@@ -72,145 +77,91 @@ def build_graph(
     workers or interruptions.
     """
     options = options or BuildOptions()
-    if engine not in ("local", "spark"):
-        raise UsageError(f"unknown engine {engine}; known are local, spark")
+    if engine not in ENGINES:
+        raise UsageError(f"unknown engine {engine}; known are {', '.join(ENGINES)}")
     out, bad = Path(out), bad if bad is not None else BadRows()
-    check_target(out)
+    check_target(out, "graph")
     reader = open_reader(documents, options.format, bad=bad, **options.reader)
-    words = _lexicon(lexicon, options, stop_list, bad, progress)
-    finder = Finder(words, options)
-    plan = {
-        "options": repr(options),
-        "version": software_version(),
-        "inputs": _stamps(reader.files),
-        "lexicon": _lexicon_stamp(lexicon),
-        "stop_list": repr(stop_list),
-        "seed": seed,
-    }
-    work = WorkFolder(out, plan, resume)
-    if work.dropped:
-        progress.say(f"unfinished work of an earlier build was dropped from {work.path} (--resume goes on with it)")
-    try:
-        built = _build(out, work, reader, finder, lexicon, engine, master, memory, workers, seed, bad, progress)
-    except BaseException:
-        if not work.runs():  # nothing there that would be worth going on with
-            work.remove()
-        raise
-    work.remove()
+    with lock_folder(out), one_line_if_full(out):
+        words = _lexicon(lexicon, options, stop_list, bad, progress)
+        plan = {
+            "options": repr(options),
+            "version": software_version(),
+            "engine": engine,
+            "inputs": _stamps(reader.files),
+            "lexicon": _lexicon_stamp(lexicon),
+            "stop_list": repr(stop_list),
+            "seed": seed,
+        }
+        work = WorkFolder(out, plan, resume)
+        if work.dropped:
+            progress.say(f"unfinished work of an earlier build was dropped from {work.path} (--resume goes on with it)")
+        try:
+            finder, keys = Finder(words, options), Keys(words, options.level)
+            job = BuildJob(reader, finder, keys, work, memory, workers, _seed(work, seed), bad, progress)
+            hashes = None if lexicon is None or isinstance(lexicon, Lexicon) else _hashes(expand(lexicon))
+            built = _build(out, job, open_engine(engine, job, master), hashes)
+        except BaseException:
+            if work.is_empty():  # nothing there that would be worth going on with
+                work.remove()
+            raise
+        work.remove()
     return built
 
 
-def _build(
-    out: Path,
-    work: WorkFolder,
-    reader: Reader,
-    finder: Finder,
-    lexicon: Paths | Lexicon | None,
-    engine: str,
-    master: str,
-    memory: int,
-    workers: int | None,
-    seed: int | None,
-    bad: BadRows,
-    progress: Progress,
-) -> Built:
-    """Find and count with the engine asked for, and write the graph."""
-    options = finder.options
+def _build(out: Path, job: BuildJob, engine: Engine, lexicon: list[dict[str, str]] | None) -> Built:
+    """Find and count with the engine, and write the graph."""
+    options, bad = job.options, job.bad
     skipped_terms = bad.count
-    keys = Keys(finder.lexicon, options.level)
-    seed = _seed(work, seed)
-    counter: BlockCounter | SparkCounter
-    if engine == "local":
-        _find_to_runs(reader, finder, work, memory, workers, bad, progress)
-        counter = BlockCounter(work, keys, options, memory, seed, progress)
-        n_documents, names = documents_in(counter.runs), cast(Names, reader.names_of)
-    else:
-        from cogstage.graph.engine_spark import SparkCounter
-
-        counter = SparkCounter(master, reader, finder, keys, seed, bad, progress)
-        n_documents, names = counter.n_documents, counter.names_of
     try:
+        n_documents = engine.find()
         if n_documents == 0:
-            files = ", ".join(map(str, reader.files))
+            files = ", ".join(map(str, job.reader.files))
             raise CogstageError(f"{files}: no documents" + (" that can be used" if bad.count else ""))
-        census = counter.census()
+        census = engine.census()
         if not census.units.any():
-            if finder.lexicon is None:
+            if job.finder.lexicon is None:
                 raise CogstageError(
-                    f"{reader.files[0]}: no codes in {n_documents:,} documents; terms in text need --lexicon"
+                    f"{job.reader.files[0]}: no codes in {n_documents:,} documents; terms in text need a lexicon"
                 )
-            progress.say("no term of the lexicon was found: the graph is empty")
+            job.progress.say("no term of the lexicon was found: the graph is empty")
         made_with = {
             "how": "build",
             **options.as_meta(),
-            "inputs": _hashes(reader.files) if options.private is None else None,
-            "lexicon": None if lexicon is None or isinstance(lexicon, Lexicon) else _hashes(expand(lexicon)),
+            "inputs": _hashes(job.reader.files) if options.private is None else None,
+            "lexicon": lexicon,
             "documents": n_documents,
             "units": census.n_units,
             "groups": census.n_groups,
             "skipped": bad.count - skipped_terms,
             "skipped_terms": skipped_terms,
         }
-        nodes, edges = _write(out, work, keys, census, counter.edges, names, options, seed, made_with, progress)
+        nodes, edges = _write(out, job, engine, census, made_with)
     finally:
-        counter.stop()
+        engine.stop()
     return Built(nodes, edges, n_documents, census.n_units, bad.count)
 
 
-def _find_to_runs(
-    reader: Reader, finder: Finder, work: WorkFolder, memory: int, workers: int | None, bad: BadRows, progress: Progress
-) -> None:
-    """Annotate everything that no finished run covers yet."""
-    finished = work.runs()[-1].last if work.runs() else 0
-    total = reader.bytes_total
-    workers = (n_threads() if total > SMALL else 1) if workers is None else workers
-    progress.start("Reading and finding terms", total)
-    writer = RunWriter(work, Keys(finder.lexicon, finder.options.level).n_known, memory, finished)
-    pieces = islice(tasks(usable(reader, finder.options, bad)), finished, None)
-    seen = done = 0
-    for documents, found in find_all(finder, pieces, workers):
-        writer.add(found, documents)
-        done += documents
-        position = min(reader.position(), total)
-        progress.advance(position - seen, f"{done:,} documents")
-        seen = position
-    writer.write()
-    progress.done(
-        f"{documents_in(work.runs()):,} documents" + (f", {bad.count:,} bad rows skipped" if bad.count else "")
-    )
-
-
-def _write(
-    out: Path,
-    work: WorkFolder,
-    keys: Keys,
-    census: Census,
-    count: Callable[[np.ndarray, int], Iterator[Edges]],
-    names: Names,
-    options: BuildOptions,
-    seed: int,
-    made_with: dict[str, Any],
-    progress: Progress,
-) -> tuple[int, int]:
-    """Choose the nodes, count, and put the graph in its place; gives nodes and edges."""
+def _write(out: Path, job: BuildJob, engine: Engine, census: Census, made_with: dict[str, Any]) -> tuple[int, int]:
+    """Choose the nodes, count, and write the graph folder; gives nodes and edges."""
+    options, keys = job.options, job.keys
     chosen, node = choose_nodes(keys.keys, census, options)
     counts = (census.groups if options.counts_groups else census.units)[chosen]
-    folder = work.path / "graph"
-    folder.mkdir(exist_ok=True)
-    progress.start("Counting pairs")
-    edges = count(node, len(chosen))
+    job.progress.start("Counting pairs")
+    edges = engine.edges(node, len(chosen))
     if options.private is not None:
-        edges, chosen, counts = _released(edges, options, seed, chosen)
+        edges, chosen, counts = _released(edges, options, job.seed, chosen)
         made_with = _private_meta(made_with, options)
     elif options.suppress_below > 0:
         edges = suppress(edges, options.suppress_below)
+    folder = job.work.path / "graph"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
     n_edges = write_edges(folder / "edges.parquet", edges)
-    vocabulary_of(keys, chosen, counts, names).write(folder)
-    progress.done(f"{len(chosen):,} nodes, {n_edges:,} edges")
-    made_with = {**made_with, "nodes": len(chosen), "edges": n_edges}
-    meta = {"kind": "graph", "format": FORMAT_VERSION, "version": software_version(), "made_with": made_with}
-    write_text(folder / META, to_json(meta))
-    replace_folder(folder, out)
+    terms = [keys.keys[number] for number in chosen.tolist()]
+    vocabulary_of(terms, counts, job.finder, engine.names_of).write(folder)
+    job.progress.done(f"{len(chosen):,} nodes, {n_edges:,} edges")
+    finish_folder(folder, out, "graph", {**made_with, "nodes": len(chosen), "edges": n_edges})
     return len(chosen), n_edges
 
 
@@ -240,36 +191,34 @@ def _private_meta(made_with: dict[str, Any], options: BuildOptions) -> dict[str,
     return {**{key: value for key, value in made_with.items() if key not in exact}, "private": private}
 
 
-def vocabulary_of(
-    keys: Keys,
-    chosen: np.ndarray,
-    counts: np.ndarray,
-    names: Names,
-) -> Vocabulary:
+def vocabulary_of(terms: Sequence[str], counts: np.ndarray, finder: Finder, names: Names) -> Vocabulary:
     """The nodes with what the lexicon and the source call them; a concept's terms are its synonyms."""
-    lexicon, numbers = keys.lexicon, chosen.tolist()
-    term = tuple(keys.keys[number] for number in numbers)
-    concept, name, kind = list(term), list(term), [""] * len(term)
-    given = names([keys.keys[number] for number in numbers if number >= keys.n_known])
-    synonyms: list[tuple[str, int]] = []
+    lexicon, known = finder.lexicon, finder.known
+    concept, name, kind = list(terms), list(terms), [""] * len(terms)
+    given = names([term for term in terms if term not in known])
+    by_concept = finder.options.level == "concept"
     first = None if lexicon is None else lexicon.first_concept
-    for node, number in enumerate(numbers):
-        if number >= keys.n_known or lexicon is None:
-            name[node], kind[node] = given.get(term[node], (term[node], ""))
-        elif keys.level == "concept":
+    for node, term in enumerate(terms):
+        number = known.get(term)
+        if number is None or lexicon is None:
+            name[node], kind[node] = given.get(term, (term, ""))
+        elif by_concept:
             name[node], kind[node] = lexicon.concept_names[number], lexicon.concept_types[number]
         else:
             assert first is not None
             concept[node], kind[node] = lexicon.concepts[first[number]], lexicon.concept_types[first[number]]
-    if lexicon is not None and keys.level == "concept":
-        node_of = np.full(len(keys.keys), -1, np.int64)
-        node_of[chosen] = np.arange(len(chosen))
+    synonyms: list[tuple[str, int]] = []
+    if lexicon is not None and by_concept:
+        node_of = np.full(len(known), -1, np.int64)
+        for node, term in enumerate(terms):
+            if term in known:
+                node_of[known[term]] = node
         nodes = node_of[lexicon.term_concepts]
         owner = np.repeat(np.arange(len(lexicon)), np.diff(lexicon.concept_starts))[nodes >= 0]
         spellings = map(lexicon.terms.__getitem__, owner.tolist())
         synonyms = list(zip(spellings, nodes[nodes >= 0].tolist(), strict=True))
     synonyms.sort(key=lambda pair: (pair[1], pair[0]))
-    return Vocabulary(term, tuple(concept), tuple(name), tuple(kind), counts.astype(np.int64), tuple(synonyms))
+    return Vocabulary(tuple(terms), tuple(concept), tuple(name), tuple(kind), counts.astype(np.int64), tuple(synonyms))
 
 
 def _lexicon(

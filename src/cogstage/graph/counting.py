@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -75,13 +75,49 @@ class Rows:
         kept = compiled.drop_doubles(group, unit, term)
         return Rows(group[:kept], unit[:kept], term[:kept])
 
+    def by_group(self) -> Rows:
+        """The rows sorted by group alone."""
+        order = np.argsort(self.group)
+        return Rows(self.group[order], self.unit[order], self.term[order])
+
     def renumbered(self, numbers: np.ndarray) -> Rows:
-        """Sorted distinct rows with ``numbers[term]`` as their term; a negative number leaves the row out."""
+        """``numbers[term]`` as the term, negative ones left out; ascending numbers keep rows sorted and distinct."""
         term = numbers[self.term]
         kept = term >= 0
         if bool(kept.all()):
-            return Rows.of(self.group, self.unit, term).distinct()
-        return Rows.of(self.group[kept], self.unit[kept], term[kept]).distinct()
+            return Rows.of(self.group, self.unit, term)
+        return Rows.of(self.group[kept], self.unit[kept], term[kept])
+
+
+@dataclass
+class Census:
+    """In how many units and groups each key was seen, and how many units and groups there are."""
+
+    n_keys: int
+    units: np.ndarray = field(init=False)
+    groups: np.ndarray = field(init=False)
+    n_units: int = 0
+    n_groups: int = 0
+
+    def __post_init__(self) -> None:
+        self.units, self.groups = np.zeros(self.n_keys, np.int64), np.zeros(self.n_keys, np.int64)
+
+    def add(self, rows: Rows) -> None:
+        """Count sorted distinct rows whose groups no other rows have."""
+        units, groups = compiled.count_nodes(rows.group, rows.unit, rows.term, self.n_keys)
+        self.units += units
+        self.groups += groups
+        if len(rows):
+            new_group = rows.group[1:] != rows.group[:-1]
+            self.n_groups += 1 + int(new_group.sum())
+            self.n_units += 1 + int((new_group | (rows.unit[1:] != rows.unit[:-1])).sum())
+
+    def join(self, other: Census) -> None:
+        """Add what was counted elsewhere, over other groups."""
+        self.units += other.units
+        self.groups += other.groups
+        self.n_units += other.n_units
+        self.n_groups += other.n_groups
 
 
 class Counter:

@@ -9,8 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cogstage.artefact import is_artefact
-from cogstage.errors import UsageError
 from cogstage.graph.edges import Edges
 
 ROW_GROUP = 1 << 20  # rows a row group, whatever the size of the pieces that come
@@ -42,9 +40,3 @@ def _even(edges: Iterable[Edges]) -> Iterator[list[np.ndarray]]:
             held, size = [[column[full:] for column in whole]], size - full
     if size:
         yield [np.concatenate(columns) for columns in zip(*held, strict=True)]
-
-
-def check_target(out: Path) -> None:
-    """Raise unless a graph may be written to ``out``: said before the work, not after it."""
-    if out.exists() and not is_artefact(out, "graph") and not (out.is_dir() and not any(out.iterdir())):
-        raise UsageError(f"{out} is there already and is not a graph folder; choose another --out or remove it")

@@ -1,4 +1,4 @@
-"""The work folder beside a graph that is being built: sorted runs of rows on disk, read back in ranges of groups.
+"""The work folder beside a graph that is being built: runs of rows on disk, read back in ranges of groups.
 
 A run appears whole or not at all, and so do the edges of a finished block. What is there after a kill is work that
 need not be done again.
@@ -7,7 +7,6 @@ need not be done again.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from cogstage.artefact import to_json, write_text
-from cogstage.errors import CogstageError, UsageError
+from cogstage.artefact import new_file, to_json, write_text
+from cogstage.errors import UsageError
 from cogstage.graph.counting import Rows
 from cogstage.graph.edges import Edges
-from cogstage.graph.units import Found
+from cogstage.graph.units import Found, Keys
 
 ROW = np.dtype([("group", "<u8"), ("unit", "<i8"), ("term", "<i4")])
 EDGE = np.dtype([("source", "<i4"), ("target", "<i4"), ("count", "<i8"), ("groups", "<i8")])
@@ -51,6 +50,12 @@ class Run:
         return int(np.load(self.path, mmap_mode="r").shape[0])
 
 
+def read_rows(runs: list[Run], keys: Keys, low: int = 0, high: int = 2**64) -> Rows:
+    """The rows of a range of groups in all runs, made distinct: the only step that does so."""
+    parts = [keys.ranked(found) for found in (run.rows(low, high) for run in runs) if len(found.rows)]
+    return Rows.join(parts).distinct()
+
+
 class WorkFolder:
     """Runs and counted blocks of one build, under a hidden name beside the graph."""
 
@@ -68,7 +73,7 @@ class WorkFolder:
                 self.dropped = there is not None
                 shutil.rmtree(self.path)
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)  # hashes of patients are nobody else's
             write_text(self.path / PLAN, to_json(plan))
         except OSError as error:
             raise UsageError(f"{out} cannot be written: {error.strerror or error}") from error
@@ -79,10 +84,10 @@ class WorkFolder:
         except (OSError, ValueError):
             return None
 
-    def runs(self) -> list[Run]:
-        """The finished runs, in the order of their tasks; they follow each other without a gap."""
+    def runs(self, name: str = "run") -> list[Run]:
+        """The finished runs of this name, in the order of their tasks; they follow each other without a gap."""
         found: list[Run] = []
-        for path in sorted(self.path.glob("run-*.json")):
+        for path in sorted(self.path.glob(f"{name}-*.json")):
             about = json.loads(path.read_text(encoding="utf-8"))
             if not path.with_suffix(".npy").exists() or about["first"] != (found[-1].last if found else 0):
                 break
@@ -90,14 +95,14 @@ class WorkFolder:
             found.append(Run(path.with_suffix(".npy"), about["first"], about["last"], about["documents"], codes))
         return found
 
-    def add_run(self, found: Found, first: int, last: int, documents: int) -> None:
-        """Keep the rows of some tasks; the run counts from the moment its description has its name."""
-        rows = found.rows.distinct()
+    def add_run(self, found: Found, first: int, last: int, documents: int, name: str = "run") -> None:
+        """Keep the rows of some tasks, sorted by group; the run counts once its description has its name."""
+        rows = found.rows.by_group()
         stored = np.empty(len(rows), ROW)
         stored["group"], stored["unit"], stored["term"] = rows.group, rows.unit, rows.term
-        path = self.path / f"run-{first:09d}.npy"
-        with self._writing(path) as temporary:
-            np.save(temporary, stored)
+        path = self.path / f"{name}-{first:09d}.npy"
+        with new_file(path) as temporary, temporary.open("wb") as handle:
+            np.save(handle, stored)
         about = {"first": first, "last": last, "documents": documents, "codes": list(found.codes)}
         write_text(path.with_suffix(".json"), to_json(about))
 
@@ -107,57 +112,21 @@ class WorkFolder:
 
     def add_block(self, path: Path, edges: Iterator[Edges]) -> None:
         """Write the sorted edges of a block as they come."""
-        raw = path.with_suffix(".part")
-        with self._full_disk(), raw.open("wb") as handle:
+        with new_file(path) as temporary, temporary.open("wb") as handle:
             for part in edges:
                 stored = np.zeros(len(part), EDGE)
                 stored["source"], stored["target"], stored["count"] = part.source, part.target, part.count
                 if part.groups is not None:
                     stored["groups"] = part.groups
                 handle.write(stored.tobytes())
-        os.replace(raw, path)
+
+    def is_empty(self) -> bool:
+        """Whether no finished run is there."""
+        return not any(self.path.glob("*-*.npy"))
 
     def remove(self) -> None:
         """Nothing of the work is needed any more."""
         shutil.rmtree(self.path, ignore_errors=True)
-
-    def _writing(self, path: Path) -> _Writing:
-        return _Writing(path, self)
-
-    def _full_disk(self) -> _FullDisk:
-        return _FullDisk(self.path)
-
-
-class _FullDisk:
-    """Turns an error of the disk into one line."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, OSError):
-            raise CogstageError(
-                f"{self.path} cannot be written: {error.strerror or error}; free the disk and run again with --resume"
-            ) from error
-
-
-class _Writing(_FullDisk):
-    """A file that gets its name when it is whole."""
-
-    def __init__(self, path: Path, folder: WorkFolder) -> None:
-        super().__init__(folder.path)
-        self.file = path
-        self.temporary = path.with_name("writing.npy")
-
-    def __enter__(self) -> Path:  # type: ignore[override]
-        return self.temporary
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        super().__exit__(kind, error, trace)
-        if kind is None:
-            os.replace(self.temporary, self.file)
 
 
 def read_block(path: Path) -> np.ndarray:

@@ -50,30 +50,38 @@ class Found:
 
 
 class Keys:
-    """The keys of nodes by number: first those of the lexicon at the level asked for, then codes as they are met."""
+    """The keys of nodes: those of the lexicon at the level asked for, then codes as they are met.
+
+    Rows are found under running numbers. Once all codes are known, :meth:`seal` sorts the keys; from then on a key's
+    number is its rank, so that nodes, which are some of the keys in the same order, need no sorting of their own.
+    """
 
     def __init__(self, lexicon: Lexicon | None, level: str) -> None:
-        self.lexicon, self.level = lexicon, level
         known: tuple[str, ...] = () if lexicon is None else lexicon.concepts if level == "concept" else lexicon.terms
         self.n_known = len(known)
-        self.keys = list(known)
-        self.number = {key: place for place, key in enumerate(known)}
+        self.known = {key: number for number, key in enumerate(known)}
+        self._number = dict(self.known)
+        self.keys: list[str] = []
+        self._rank = np.empty(0, np.int32)
 
-    def add(self, codes: Sequence[str]) -> np.ndarray:
-        """Numbers of codes, new ones given to those that have none."""
-        numbers = np.empty(len(codes), np.int32)
-        for place, code in enumerate(codes):
-            number = self.number.setdefault(code, len(self.keys))
-            if number == len(self.keys):
-                self.keys.append(code)
-            numbers[place] = number
-        return numbers
+    def add(self, codes: Sequence[str]) -> None:
+        """Number the codes that have no number yet."""
+        for code in codes:
+            self._number.setdefault(code, len(self._number))
 
-    def numbered(self, found: Found) -> Rows:
-        """Rows with their own codes replaced by the numbers these keys have."""
-        if not found.codes:
-            return found.rows
-        numbers = np.concatenate([np.arange(self.n_known, dtype=np.int32), self.add(found.codes)])
+    def seal(self) -> None:
+        """Sort the keys: all codes have been added."""
+        self.keys = sorted(self._number)
+        numbers = np.fromiter((self._number[key] for key in self.keys), np.int64, len(self.keys))
+        self._rank = np.empty(len(numbers), np.int32)
+        self._rank[numbers] = np.arange(len(numbers), dtype=np.int32)
+
+    def ranked(self, found: Found) -> Rows:
+        """Rows whose terms are ranks of keys."""
+        numbers = self._rank[: self.n_known]
+        if found.codes:
+            own = np.fromiter((self._number[code] for code in found.codes), np.int64, len(found.codes))
+            numbers = np.concatenate([numbers, self._rank[own]])
         return Rows(found.rows.group, found.rows.unit, numbers[found.rows.term])
 
 
@@ -87,13 +95,13 @@ class Finder:
         self.lexicon = lexicon
         self.annotator = None if lexicon is None else Annotator(lexicon, context=not options.keep_context)
         keys = Keys(lexicon, options.level)
-        self._known, self._n_known = keys.number, keys.n_known
+        self.known, self._n_known = keys.known, keys.n_known
 
     def __reduce__(self) -> tuple[type[Finder], tuple[Lexicon | None, BuildOptions]]:
         return Finder, (self.lexicon, self.options)
 
     def find(self, documents: Sequence[Document]) -> Found:
-        """The distinct rows of these documents."""
+        """The rows of these documents, one for each mention."""
         group, unit, marks = self._places(documents)
         index, sentence, term = self._terms(documents)
         of_codes, code_numbers, codes = self._codes(documents)
@@ -103,8 +111,7 @@ class Finder:
         units = unit[index]
         if self.options.unit == "sentence":
             units = marks[index] + sentence.astype(np.int64).view(np.uint64) * SPREAD
-        rows = Rows.of(group[index], units.view(np.int64), term)
-        return Found(rows.distinct(), codes)
+        return Found(Rows.of(group[index], units.view(np.int64), term), codes)
 
     def _places(self, documents: Sequence[Document]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Of each document the group, the unit, and a number that marks its sentences."""
@@ -147,7 +154,7 @@ class Finder:
             ):
                 continue
             for code in document.codes:
-                number = self._known.get(code)
+                number = self.known.get(code)
                 if number is None:
                     number = new.setdefault(code, self._n_known + len(new))
                 index.append(place)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from cogstage.artefact import FORMAT_VERSION, META, software_version, to_json, write_text
+from cogstage.artefact import FORMAT_VERSION, META, new_file, software_version, to_json, write_text
 from cogstage.errors import CogstageError
 
 FILE = "state.safetensors"
@@ -38,10 +37,9 @@ class Checkpoint:
         if not (self.path / META).exists():
             meta = {"kind": "checkpoint", "format": FORMAT_VERSION, "version": software_version(), "made_with": {}}
             write_text(self.path / META, to_json(meta))
-        temporary = self.path / f".{FILE}.new"
         kept = {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
-        save_file(kept, temporary, {"info": json.dumps(info)})
-        os.replace(temporary, self.path / FILE)
+        with new_file(self.path / FILE) as temporary:
+            save_file(kept, temporary, {"info": json.dumps(info)})
         self._written = time.monotonic()
 
     @property

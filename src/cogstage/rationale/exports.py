@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
-from cogstage.artefact import write_text
+from cogstage.artefact import new_file, write_text
 from cogstage.errors import UsageError
 from cogstage.rationale.record import Prediction, Term
 from cogstage.relations import inverse, phrase
@@ -137,14 +137,11 @@ def _cell(value: Any) -> str:
 
 
 def _write_parquet(rows: Sequence[dict[str, Any]], path: Path) -> None:
-    import os
-
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    temporary = path.with_name(f".{path.name}.part")
-    pq.write_table(pa.Table.from_pylist(list(rows)), temporary, compression="zstd")
-    os.replace(temporary, path)
+    with new_file(path) as temporary:
+        pq.write_table(pa.Table.from_pylist(list(rows)), temporary, compression="zstd")
 
 
 def kgx(predictions: Iterable[Prediction]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

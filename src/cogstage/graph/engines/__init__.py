@@ -1,0 +1,47 @@
+"""Engines that find and count: on one machine or on Spark, behind one protocol, with equal results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
+
+import numpy as np
+
+from cogstage.errors import UsageError
+from cogstage.graph.counting import Census
+from cogstage.graph.edges import Edges
+from cogstage.graph.job import BuildJob
+
+ENGINES = ("local", "spark")
+
+
+class Engine(Protocol):
+    """Finds the keys of a job's documents, then counts them; the methods are called in the order given here."""
+
+    def find(self) -> int:
+        """Find the keys of all documents that are not done yet; the number of documents that were read."""
+
+    def census(self) -> Census:
+        """In how many units and groups each of the job's keys occurs."""
+
+    def edges(self, node: np.ndarray, n_nodes: int) -> Iterator[Edges]:
+        """All edges, sorted, in pieces; ``node`` gives the node of each key, -1 for none."""
+
+    def names_of(self, codes: Iterable[str]) -> Mapping[str, tuple[str, str]]:
+        """Names and types that the source gives these codes."""
+
+    def stop(self) -> None:
+        """Release what the engine holds."""
+
+
+def open_engine(name: str, job: BuildJob, master: str) -> Engine:
+    """The engine of this name for a job."""
+    if name == "local":
+        from cogstage.graph.engines.local import LocalEngine
+
+        return LocalEngine(job)
+    if name == "spark":
+        from cogstage.graph.engines.spark import SparkEngine
+
+        return SparkEngine(job, master)
+    raise UsageError(f"unknown engine {name}; known are {', '.join(ENGINES)}")
