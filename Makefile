@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := .stamps
 
-.PHONY: demo test lint types imports unit bench browser clean
+.PHONY: demo test lint types imports unit bench browser sbom clean
 
 demo: $(STAMPS)/core
 	$(BIN)/cogstage demo --out demo
@@ -27,6 +27,11 @@ unit:
 bench: $(STAMPS)/bench
 	$(BIN)/python -m benchmarks --quick all
 
+# What is installed, with versions and licences, as a CycloneDX file for those who must check it.
+sbom: $(STAMPS)/core
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[sbom]"
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --of JSON -o sbom.json $(BIN)/python
+
 # Chromium for the pages, PostgreSQL for the study's second store, Java for Spark: installed where that is possible,
 # named among the skips at the end of the test run where it is not.
 browser:
@@ -43,7 +48,7 @@ $(STAMPS)/core: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(STAMPS)/all: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/pip install --quiet --constraint constraints.txt torch==2.13.0
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[spark,baselines,postgres,tensorboard,test]"
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[spark,baselines,postgres,tensorboard,mcp,test]"
 	@mkdir -p $(STAMPS) && touch $@ $(STAMPS)/core
 
 $(STAMPS)/bench: $(STAMPS)/all
@@ -51,4 +56,4 @@ $(STAMPS)/bench: $(STAMPS)/all
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(STAMPS) demo artefacts build dist src/*.egg-info
+	rm -rf $(VENV) $(STAMPS) demo artefacts build dist sbom.json src/*.egg-info

@@ -1,5 +1,6 @@
 """Pictures: well-formed, complete, nothing on top of anything else, told apart without colour."""
 
+from dataclasses import replace
 from itertools import combinations
 from xml.etree import ElementTree
 
@@ -8,6 +9,7 @@ from sample_predictions import prediction
 
 from cogstage.rationale.layout import BOX_HEIGHT, BOX_WIDTH, STYLES, WIDTH, lay_out
 from cogstage.rationale.picture import png, svg
+from cogstage.rationale.record import Term
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -58,3 +60,12 @@ def test_names_are_escaped() -> None:
 
 def test_png_is_a_png() -> None:
     assert png(prediction(5), dots_per_inch=50).startswith(b"\x89PNG\r\n")
+
+
+@pytest.mark.parametrize("letter", ["\x00", "\x0b", "\x1b", "\x7f", "\x9b", "\ud800", "\ufffe", "\uffff"])
+def test_characters_that_xml_forbids_never_reach_a_picture(letter: str) -> None:
+    record = replace(prediction(3), head=Term("C1", f"As{letter}pirin", "dr" + letter))
+    text = svg(record)
+    assert letter not in text
+    ElementTree.fromstring(text)
+    assert "Aspirin" in text

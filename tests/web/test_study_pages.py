@@ -18,8 +18,8 @@ from study_stores import PASSWORD
 from cogstage.study.access import Invitation
 from cogstage.study.folder import OpenStudy
 from cogstage.study.protocol import Study
+from cogstage.web.limits import Attempts
 from cogstage.web.security import CONTENT_POLICY, loggable
-from cogstage.web.study_access import Throttle
 from cogstage.web.study_app import create_study_app
 
 Make = Callable[[Study], OpenStudy]
@@ -225,7 +225,7 @@ def test_forms_need_their_token_and_their_own_site(make_study: Make) -> None:
 def test_wrong_passwords_are_slowed_down(make_study: Make) -> None:
     opened = make_study(small_study())
     browser = client(opened)
-    browser.app.state.throttle = Throttle(most=3)  # type: ignore[attr-defined]
+    browser.app.state.attempts = Attempts(most=3)  # type: ignore[attr-defined]
     token = token_of(browser.get("/admin/sign-in").text)
     codes = [
         browser.post("/admin/sign-in", data={"form_token": token, "password": f"guess {n}"}).status_code

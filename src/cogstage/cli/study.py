@@ -114,6 +114,8 @@ def serve(
     secure_cookies: bool | None = typer.Option(
         None, "--secure-cookies/--no-secure-cookies", help="Cookies over https only. Default: yes, except on loopback."
     ),
+    allowed_hosts: str = typer.Option("", help="Further host names to answer to, with commas; '*' is any."),
+    trusted_proxies: str = typer.Option("", help="Proxies whose X-Forwarded-For is believed (addresses, networks)."),
     database: str | None = DATABASE,
 ) -> None:
     """Serve the study's pages to reviewers and administrator until stopped.
@@ -121,11 +123,11 @@ def serve(
     Example: cogstage study serve study --url https://study.example.org
     """
     from cogstage.study.folder import open_folder
-    from cogstage.web.serving import Address
+    from cogstage.web.serving import Address, listed
     from cogstage.web.serving import serve as run
     from cogstage.web.study_app import create_study_app
 
-    address = Address(host, port, url, tls_cert, tls_key)
+    address = Address(host, port, url, tls_cert, tls_key, listed(allowed_hosts), listed(trusted_proxies))
     address.check()
     opened = open_folder(study, database)
     secure = address.secure_cookies if secure_cookies is None else secure_cookies
@@ -136,7 +138,7 @@ def serve(
             "Cookies are for https only: put a TLS proxy before this and give --url, or give --tls-cert and --tls-key",
             err=True,
         )
-    run(create_study_app(opened, public, secure), address)
+    run(create_study_app(opened, public, secure, address.access), address)
 
 
 @app.command()

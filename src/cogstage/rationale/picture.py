@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import html
 import io
 import math
-from html import escape
+import re
 
 from cogstage.rationale.layout import BOX_HEIGHT, BOX_WIDTH, INK, WIDTH, Badge, Box, Curve, Label, Layout, lay_out
 from cogstage.rationale.record import Prediction
 
 FONT = "system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif"
+NOT_XML = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def escape(text: str) -> str:
+    """Text for an SVG document; characters that no XML document may hold (controls, lone surrogates) are left out."""
+    return html.escape(NOT_XML.sub("", text))
 
 
 def svg(prediction: Prediction, most: int = 15, background: bool = True) -> str:

@@ -1,15 +1,20 @@
 """The JSON API under /api/v1. Every error is ``{"error": {"code", "message", ...}}`` with a fitting status."""
 
+import json
+from collections.abc import Iterator
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
-from fastapi.responses import JSONResponse
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from cogstage.artefact import software_version
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.vocabulary import UnknownTerm
-from cogstage.web.service import Service
+from cogstage.rationale.filters import Filter
+from cogstage.rationale.record import Prediction
+from cogstage.web.service import Limits, Service, TooExpensive
+from cogstage.web.turns import Busy
 
 Name = Annotated[str, Field(min_length=1, max_length=300)]
 
@@ -34,7 +39,7 @@ class TermFound(BaseModel):
     key: str
     name: str
     type: str
-    count: int
+    count: int | None
 
 
 class Pair(BaseModel):
@@ -46,45 +51,91 @@ class Pair(BaseModel):
     tail: Name
 
 
-class Batch(BaseModel):
-    """Pairs of one relation to predict."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    pairs: list[Pair] = Field(min_length=1)
-    relation: Name
-    k: int = Field(0, ge=0, description="Rationales for each pair.")
-
-
 class Asked(Pair):
     """A pair to explain."""
 
     relation: Name
-    k: int = Field(5, ge=0)
+    k: int = Field(5, ge=0, description="Reasons for the pair.")
+    through: str | None = Field(None, max_length=300, description="Only reasons through this term (part of its name).")
+    by: str | None = Field(None, max_length=300, description="Only reasons of this relation.")
+    known: bool = Field(False, description="Only reasons that are known facts.")
+    fold: bool = Field(False, description="One reason for each pair of terms.")
+
+    def choose(self) -> Filter:
+        """The filter that was asked for."""
+        return Filter(self.through or None, self.by or None, self.known, self.fold)
 
 
-FAILURES: dict[int | str, dict[str, Any]] = {status: {"model": Failure} for status in (400, 404, 405, 413, 422, 429)}
+def batch_of(limits: Limits) -> type[BaseModel]:
+    """The body of a batch, its schema stating the limits."""
+
+    class Batch(BaseModel):
+        """Pairs of one relation to predict."""
+
+        model_config = ConfigDict(extra="forbid")
+
+        pairs: list[Pair] = Field(min_length=1, json_schema_extra={"maxItems": limits.pairs})
+        relation: Name
+        k: int = Field(0, ge=0, json_schema_extra={"maximum": limits.rationales}, description="Reasons for each pair.")
+
+    return Batch
+
+
+FAILURES: dict[int | str, dict[str, Any]] = {
+    status: {"model": Failure} for status in (400, 404, 405, 413, 422, 429, 503)
+}
 RECORD = {"$ref": "#/components/schemas/Prediction"}  # put there by the app
 PREDICTION = {"description": "A prediction record.", "content": {"application/json": {"schema": RECORD}}}
 PREDICTIONS = {
     "description": "Prediction records.",
     "content": {"application/json": {"schema": {"type": "array", "items": RECORD}}},
 }
+ROW = {"anyOf": [RECORD, {"$ref": "#/components/schemas/Failure"}]}
+ROWS = {
+    "description": "For each pair, in order, a prediction record or the error of that pair. Streamed as one JSON array,"
+    " or as JSON lines for `Accept: application/x-ndjson`.",
+    "content": {
+        "application/json": {"schema": {"type": "array", "items": ROW}},
+        "application/x-ndjson": {"schema": {"type": "string"}},
+    },
+}
 
 
 def failure(status: int, code: str, message: str, suggestions: list[str] | None = None) -> JSONResponse:
     """An error answer."""
-    problem = Problem(code=code, message=message, suggestions=suggestions)
-    return JSONResponse({"error": problem.model_dump(exclude_none=True)}, status_code=status)
+    headers = {"Retry-After": "5"} if status == 503 else None
+    return JSONResponse(_problem(code, message, suggestions), status_code=status, headers=headers)
+
+
+def _problem(code: str, message: str, suggestions: list[str] | None = None) -> dict[str, Any]:
+    return {"error": Problem(code=code, message=message, suggestions=suggestions).model_dump(exclude_none=True)}
+
+
+def described(error: CogstageError) -> tuple[int, str, str, list[str] | None]:
+    """Status, code, message and suggestions of an error that the model raised."""
+    if isinstance(error, UnknownTerm):
+        return 404, "unknown_term", str(error), error.suggestions
+    if isinstance(error, TooExpensive):
+        return 413, "too_expensive", str(error), None
+    if isinstance(error, Busy):
+        return 503, "busy", str(error), None
+    return 422, "wrong_use" if isinstance(error, UsageError) else "cannot_answer", str(error), None
 
 
 def answer(error: CogstageError) -> JSONResponse:
-    """The answer to an error that the model room raised."""
-    if isinstance(error, UnknownTerm):
-        return failure(404, "unknown_term", str(error), error.suggestions)
-    if isinstance(error, UsageError):
-        return failure(422, "wrong_use", str(error))
-    return failure(422, "cannot_answer", str(error))
+    """The answer to an error that the model raised."""
+    return failure(*described(error))
+
+
+def stream(rows: Iterator[Prediction | CogstageError], lines: bool) -> Iterator[str]:
+    """Rows as JSON text, each as soon as it is there: one array, or one object per line."""
+    before = "" if lines else "["
+    for row in rows:
+        plain = _problem(*described(row)[1:]) if isinstance(row, CogstageError) else row.to_dict()
+        yield before + json.dumps(plain, ensure_ascii=False, allow_nan=False) + ("\n" if lines else "")
+        before = "" if lines else ",\n"
+    if not lines:
+        yield ("[" if before == "[" else "") + "]\n"
 
 
 def router(service: Service) -> APIRouter:
@@ -110,27 +161,38 @@ def router(service: Service) -> APIRouter:
         found = service.terms(q, limit)
         return [TermFound(key=term.key, name=term.name, type=term.type, count=count) for term, count in found]
 
-    @routes.get("/explain", summary="One pair with its rationales", responses={200: PREDICTION})
+    @routes.get("/explain", summary="One pair with its reasons", responses={200: PREDICTION})
     def explain(
         head: Annotated[str, Query(min_length=1, max_length=300)],
         tail: Annotated[str, Query(min_length=1, max_length=300)],
         relation: Annotated[str, Query(min_length=1, max_length=300)],
         k: Annotated[int, Query(ge=0, le=limits.rationales)] = 5,
+        through: Annotated[str | None, Query(max_length=300)] = None,
+        by: Annotated[str | None, Query(max_length=300)] = None,
+        known: bool = False,
+        fold: bool = False,
     ) -> JSONResponse:
-        return JSONResponse(service.explain(head, tail, relation, k).to_dict())
+        choose = Filter(through or None, by or None, known, fold)
+        return JSONResponse(service.explain(head, tail, relation, k, choose).to_dict())
 
-    @routes.post("/explain", summary="One pair with its rationales", responses={200: PREDICTION})
+    @routes.post("/explain", summary="One pair with its reasons", responses={200: PREDICTION})
     def explain_posted(asked: Asked) -> JSONResponse:
-        return JSONResponse(service.explain(asked.head, asked.tail, asked.relation, asked.k).to_dict())
+        return JSONResponse(service.explain(asked.head, asked.tail, asked.relation, asked.k, asked.choose()).to_dict())
 
-    @routes.post("/predict", summary="A batch of pairs", responses={200: PREDICTIONS})
-    def predict(batch: Batch) -> JSONResponse:
-        if len(batch.pairs) > limits.pairs:
-            return failure(413, "too_many_pairs", f"a batch may have {limits.pairs} pairs, not {len(batch.pairs)}")
-        if batch.k > limits.rationales:
-            return failure(422, "too_many_rationales", f"k may be at most {limits.rationales}, not {batch.k}")
-        pairs = [(pair.head, pair.tail) for pair in batch.pairs]
-        return JSONResponse([record.to_dict() for record in service.predict(pairs, batch.relation, batch.k)])
+    @routes.post(
+        "/predict",
+        summary="A batch of pairs, answered row by row",
+        description=f"At most {limits.pairs:,} pairs, and pairs × (1 + k) at most {limits.cost:,}.",
+        responses={200: ROWS},
+    )
+    def predict(request: Request, batch: batch_of(limits)) -> Response:  # type: ignore[valid-type]
+        asked: Any = batch
+        if len(asked.pairs) > limits.pairs:
+            return failure(413, "too_many_pairs", f"a batch may have {limits.pairs} pairs, not {len(asked.pairs)}")
+        rows = service.predict([(pair.head, pair.tail) for pair in asked.pairs], asked.relation, asked.k)
+        lines = "application/x-ndjson" in request.headers.get("accept", "")
+        kind = "application/x-ndjson" if lines else "application/json"
+        return StreamingResponse(stream(rows, lines), media_type=kind)
 
     @routes.get("/discover", summary="Likeliest tails of a head, or heads of a tail", responses={200: PREDICTIONS})
     def discover(

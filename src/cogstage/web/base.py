@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
+import tempfile
+from collections.abc import Sequence
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
@@ -16,6 +19,7 @@ from fastapi.staticfiles import StaticFiles
 from fastapi.templating import Jinja2Templates
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -23,10 +27,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from cogstage.artefact import software_version
 from cogstage.errors import CogstageError, UsageError
 from cogstage.web.limits import BodyLimit
-from cogstage.web.security import AccessLog, SameOrigin, SecurityHeaders, loggable
+from cogstage.web.security import (
+    Access,
+    AccessLog,
+    AllowedHosts,
+    SameOrigin,
+    SecurityHeaders,
+    TrustedProxies,
+    loggable,
+)
 
 STATIC = Path(__file__).parent / "static"
 log = logging.getLogger("cogstage.web")
+PROBE = 256 * 1024  # bytes that must fit on the disk for the service to be healthy
 WORDS = {
     400: "The request could not be understood.",
     401: "You are not signed in.",
@@ -84,24 +97,53 @@ def create_app(
     largest_body: int = 64 * 1024,
     page_cache: str = "no-store",
     openapi_url: str | None = None,
+    access: Access | None = None,
+    guards: Sequence[Middleware] = (),
 ) -> FastAPI:
     """An empty application with headers, limits, log, static files and error pages in place.
 
-    ``public_url`` is the address that people use, where it is known. FastAPI's own documentation pages load scripts
-    from elsewhere and are off; ``openapi_url`` serves the schema.
+    ``public_url`` is the address that people use, where it is known; ``access`` says which host names and proxies are
+    believed; ``guards`` are further layers, which see the client's true address. FastAPI's own documentation pages
+    load scripts from elsewhere and are off; ``openapi_url`` serves the schema.
     """
-    app = FastAPI(title=title, version=software_version(), docs_url=None, redoc_url=None, openapi_url=openapi_url)
-    app.add_middleware(SameOrigin, public_url=public_url)
-    app.add_middleware(BodyLimit, most=largest_body)
-    app.add_middleware(LastResort)
+    access = access or Access()
     https = bool(public_url and public_url.startswith("https://"))
-    app.add_middleware(SecurityHeaders, https=https, page_cache=page_cache)
-    app.add_middleware(AccessLog)
+    app = FastAPI(
+        title=title,
+        version=software_version(),
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=openapi_url,
+        # From the outside in: whatever an inner layer answers gets the headers and a line in the log.
+        middleware=[
+            Middleware(SecurityHeaders, https=https, page_cache=page_cache),
+            Middleware(TrustedProxies, proxies=access.proxies),
+            Middleware(AccessLog),
+            Middleware(AllowedHosts, hosts=access.hosts),
+            *guards,
+            Middleware(Head),
+            Middleware(LastResort),
+            Middleware(BodyLimit, most=largest_body),
+            Middleware(SameOrigin, public_url=public_url),
+        ],
+    )
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(CogstageError, _own_error)
     return app
+
+
+def check_disk(folder: Path) -> None:
+    """Raise 503 unless a small file can be written to ``folder``: free space alone does not tell (quotas, inodes)."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(bytes(PROBE))
+            probe.flush()
+            os.fsync(probe.fileno())
+    except OSError as error:
+        log.error("cannot write to the disk: %s", error.strerror)
+        raise PageError(503, "disk_full", "The service cannot write to its disk at the moment.") from None
 
 
 def wants_json(request: Request) -> bool:
@@ -144,6 +186,25 @@ def _own_error(request: Request, error: Exception) -> Response:
         return error_answer(request, 400, "bad_request", str(error))
     log.error("%s", error)
     return error_answer(request, 503, "unavailable", WORDS[503])
+
+
+class Head:
+    """Answers HEAD as GET without the body: routes are declared for GET alone."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self.app(scope, receive, send)
+            return
+
+        async def without_body(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                message = {**message, "body": b""}
+            await send(message)
+
+        await self.app({**scope, "method": "GET"}, receive, without_body)
 
 
 class LastResort:

@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -15,42 +16,53 @@ from cogstage.rationale.schema import record_schemas
 from cogstage.web import api, explorer
 from cogstage.web.base import create_app, error_answer, page, wants_json
 from cogstage.web.limits import Metrics, RateLimit
-from cogstage.web.service import Service
+from cogstage.web.security import Access
+from cogstage.web.service import Limits, Service
+from cogstage.web.turns import Busy
 
 
-def create_explorer_app(service: Service, public_url: str | None = None, metrics: bool = False) -> FastAPI:
+def create_explorer_app(
+    service: Service, public_url: str | None = None, metrics: bool = False, access: Access | None = None
+) -> FastAPI:
     """Pages and API. Holds nothing but the model, so that any number of workers or replicas may run.
 
     ``public_url`` is the address that people use, where a proxy stands before it; ``metrics`` serves counters for
-    Prometheus at /metrics; the rate limit is one of the service's limits.
+    Prometheus at /metrics; the rate limit is one of the service's limits; ``access`` says which host names are answered
+    and which proxies are believed.
     """
+    rate = service.limits.requests_a_minute
+    guards = [Middleware(Metrics)] if metrics else []
+    guards += [Middleware(RateLimit, a_minute=rate)] if rate else []
     app = create_app(
         "cogstage",
         public_url=public_url,
         largest_body=service.limits.body_bytes,
         page_cache="no-cache",
         openapi_url="/api/v1/openapi.json",
+        access=access,
+        guards=guards,
     )
     app.include_router(api.router(service))
     app.include_router(explorer.router(service))
     app.add_exception_handler(UnknownTerm, _unknown_term)
     app.add_exception_handler(UsageError, _wrong_use)
-    if service.limits.requests_a_minute:
-        app.add_middleware(RateLimit, a_minute=service.limits.requests_a_minute)
-    if metrics:
-        app.add_middleware(Metrics)
-    app.openapi = lambda: _schema(app)  # type: ignore[method-assign]
+    app.add_exception_handler(Busy, _wrong_use)
+    app.openapi = lambda: _schema(app, service.limits)  # type: ignore[method-assign]
     return app
 
 
-def _schema(app: FastAPI) -> dict[str, Any]:
-    """FastAPI's schema of the routes, with the prediction record's own among the components."""
+def _schema(app: FastAPI, limits: Limits) -> dict[str, Any]:
+    """FastAPI's schema of the routes, with the prediction record's own among the components, and the limits."""
     if app.openapi_schema is None:
         schema = get_openapi(
             title="cogstage",
             version=app.version,
             description="Medical relations from co-occurrence counts, each prediction with its rationales. "
-            "A research tool: nothing it answers is medical advice.",
+            "A research tool: nothing it answers is medical advice. "
+            f"Limits: {limits.pairs:,} pairs per batch, k up to {limits.rationales}, pairs × (1 + k) up to "
+            f"{limits.cost:,}, {limits.candidates} candidates, {limits.body_bytes:,} bytes per request, "
+            + (f"{limits.requests_a_minute:,} requests" if limits.requests_a_minute else "no limit on requests")
+            + f" per minute and client; {limits.waiting} large requests are answered in turn, further ones get 503.",
             routes=app.routes,
         )
         schema["components"]["schemas"] |= record_schemas("#/components/schemas/")
@@ -67,4 +79,5 @@ def _unknown_term(request: Request, error: Exception) -> Response:
 
 def _wrong_use(request: Request, error: Exception) -> Response:
     assert isinstance(error, CogstageError)
-    return api.answer(error) if wants_json(request) else error_answer(request, 422, "wrong_use", str(error))
+    status, code, message, _ = api.described(error)
+    return api.answer(error) if wants_json(request) else error_answer(request, status, code, message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -89,6 +90,45 @@ class RateLimit:
             wait = int((1.0 - left) * 60.0 / self.a_minute) + 1
             message = f"more than {self.a_minute} requests a minute; try again in {wait} s"
             await refuse(send, 429, "rate_limited", message, {"retry-after": str(wait)})
+
+
+class Attempts:
+    """At most ``most`` failed attempts in ``window`` seconds, counted for an account from one address.
+
+    An attempt is counted before it is judged, under one lock, so that simultaneous guesses cannot all pass; a success
+    takes its count back. An account also has ``most_everywhere`` attempts from all addresses together: many addresses
+    cannot guess for ever, and one address that guesses wrong does not lock others out. Counts within one process.
+    """
+
+    def __init__(self, most: int = 10, window: float = 600.0, most_everywhere: int = 200) -> None:
+        self._most, self._window, self._everywhere = most, window, most_everywhere
+        self._made: OrderedDict[tuple[str, str], list[float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def begin(self, account: str, address: str) -> bool:
+        """Count an attempt; False if there were too many and it must not be made."""
+        now = time.monotonic()
+        keys = (((account, address), self._most), ((account, ""), self._everywhere))
+        with self._lock:
+            for key, most in keys:
+                recent = [moment for moment in self._made.get(key, ()) if moment > now - self._window]
+                self._made[key] = recent
+                if len(recent) >= most:
+                    return False
+            for key, _ in keys:
+                self._made[key].append(now)
+                self._made.move_to_end(key)
+            while len(self._made) > CLIENTS:
+                self._made.popitem(last=False)
+        return True
+
+    def succeeded(self, account: str, address: str) -> None:
+        """The attempt that was begun last was right: forget this address's failures."""
+        with self._lock:
+            self._made.pop((account, address), None)
+            everywhere = self._made.get((account, ""))
+            if everywhere:
+                everywhere.pop()
 
 
 class Metrics:

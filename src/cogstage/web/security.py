@@ -1,4 +1,4 @@
-"""What stands before every page: security headers, no posting from other sites, a careful log.
+"""What stands before every page: security headers, known hosts and proxies, no posting from other sites, a careful log.
 
 All are plain ASGI layers, so that they hold for pages, static files and errors alike.
 """
@@ -8,11 +8,15 @@ from __future__ import annotations
 import logging
 import re
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from cogstage.errors import UsageError
 from cogstage.web.limits import refuse
 
 CONTENT_POLICY = "; ".join(
@@ -39,6 +43,22 @@ HEADERS = {
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 SECRET_PATHS = re.compile(r"^(/join/).+")  # personal links: the rest of the path is a secret
 log = logging.getLogger("cogstage.web")
+
+
+@dataclass(frozen=True)
+class Access:
+    """Whom an application believes. ``hosts`` None answers to every name, as in tests; a server always has a list."""
+
+    hosts: tuple[str, ...] | None = None
+    proxies: tuple[str, ...] = ()
+
+
+def networks(texts: Sequence[str]) -> list[IPv4Network | IPv6Network]:
+    """Addresses and networks as they stand in an option."""
+    try:
+        return [ip_network(text.strip(), strict=False) for text in texts if text.strip()]
+    except ValueError as error:
+        raise UsageError(f"--trusted-proxies: {error}; an example is 127.0.0.1,172.17.0.0/16") from None
 
 
 def loggable(path: str) -> str:
@@ -72,6 +92,76 @@ class SecurityHeaders:
             await send(message)
 
         await self.app(scope, receive, with_headers)
+
+
+class TrustedProxies:
+    """The client's address and scheme as a proxy reports them, if the proxy is one of ours; nobody else is believed.
+
+    X-Forwarded-For is read from its end: each proxy adds whom it heard from, so the first address that is no proxy of
+    ours is the client, and whatever stands before it was written by the client.
+    """
+
+    def __init__(self, app: ASGIApp, proxies: Sequence[str] = ()) -> None:
+        self.app = app
+        self._trusted = networks(proxies)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._trusted and scope["type"] == "http" and scope.get("client") and self._ours(scope["client"][0]):
+            headers = Headers(scope=scope)
+            chain = [part.strip() for value in headers.getlist("x-forwarded-for") for part in value.split(",")]
+            for address in reversed(chain):
+                if not _is_address(address):
+                    break
+                scope["client"] = (address, 0)
+                if not self._ours(address):
+                    break
+            scheme = headers.get("x-forwarded-proto", "")
+            if scheme in ("http", "https"):
+                scope["scheme"] = scheme
+        await self.app(scope, receive, send)
+
+    def _ours(self, address: str) -> bool:
+        return _is_address(address) and any(ip_address(address) in network for network in self._trusted)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+class AllowedHosts:
+    """Answers only to known names in ``Host``.
+
+    Without this a page elsewhere could point a name of its own at this machine, and a browser would let it read the
+    answers (DNS rebinding).
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Sequence[str] | None = None) -> None:
+        self.app = app
+        self._hosts = None if hosts is None or "*" in hosts else {host.strip().lower().strip("[]") for host in hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and self._hosts is not None:
+            given = Headers(scope=scope).getlist("host")
+            if len(given) != 1 or _host_name(given[0]) not in self._hosts:
+                await refuse(
+                    send,
+                    400,
+                    "host_not_allowed",
+                    "This server does not answer to that host name. Whoever runs it can add it with --allowed-hosts.",
+                )
+                return
+        await self.app(scope, receive, send)
+
+
+def _host_name(host: str) -> str:
+    """The name in a Host header, without its port."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.partition(":")[0].lower()
 
 
 class SameOrigin:

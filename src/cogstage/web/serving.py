@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import socket
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,15 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp
 
 from cogstage.errors import UsageError
+from cogstage.web.security import Access, networks
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+EVERYWHERE = ("0.0.0.0", "::", "")
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """The parts of an option that takes several values with commas."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,8 @@ class Address:
     public_url: str | None = None  # as people reach it, when a proxy stands before it
     certificate: Path | None = None  # PEM files for TLS without a proxy
     key: Path | None = None
+    allowed_hosts: tuple[str, ...] = ()  # further names in Host; "*" is any
+    trusted_proxies: tuple[str, ...] = ()  # addresses or networks whose X-Forwarded-For is believed
 
     def check(self) -> None:
         """Raise on an address that cannot work."""
@@ -36,6 +44,14 @@ class Address:
             parts = urlsplit(self.public_url)
             if parts.scheme not in ("http", "https") or not parts.netloc or parts.path.strip("/") or parts.query:
                 raise UsageError(f"--url is {self.public_url}; an example is https://study.example.org")
+        networks(self.trusted_proxies)
+
+    @property
+    def access(self) -> Access:
+        """Whom the application believes: names it answers to, proxies whose word it takes."""
+        named = [urlsplit(self.public_url).hostname or ""] if self.public_url else []
+        own = [] if self.host in EVERYWHERE else [self.host]
+        return Access((*LOOPBACK, *own, *named, *self.allowed_hosts), self.trusted_proxies)
 
     @property
     def url(self) -> str:
@@ -57,23 +73,21 @@ class Address:
 
 
 def serve(app: ASGIApp, address: Address) -> None:
-    """Serve until stopped. uvicorn's own access log is off: it would print personal links."""
+    """Serve until stopped."""
     import uvicorn
+
+    from cogstage.web.connections import configuration
 
     address.check()
     _check_free(address)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    uvicorn.run(
+    config = configuration(
         app,
         host=address.host,
         port=address.port,
-        access_log=False,
-        log_config=None,
-        server_header=False,
         ssl_certfile=str(address.certificate) if address.certificate else None,
         ssl_keyfile=str(address.key) if address.key else None,
-        timeout_graceful_shutdown=5,
     )
+    uvicorn.Server(config).run()
 
 
 def _check_free(address: Address) -> None:

@@ -1,10 +1,8 @@
-"""Sessions of reviewers and the administrator: cookies, CSRF tokens, and a brake on guessing the password."""
+"""Sessions of reviewers and the administrator: cookies and CSRF tokens."""
 
 from __future__ import annotations
 
 import hmac
-import threading
-import time
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
@@ -116,28 +114,3 @@ def check_token(given: str, expected: str) -> None:
         raise PageError(
             403, "form_token", "The form was out of date or came from elsewhere. Go back, reload the page, try again."
         )
-
-
-class Throttle:
-    """At most ``most`` failures in ``window`` seconds for each client; counts within one process."""
-
-    def __init__(self, most: int = 10, window: float = 600.0) -> None:
-        self._most, self._window = most, window
-        self._failures: dict[str, list[float]] = {}
-        self._lock = threading.Lock()
-
-    def check(self, client: str) -> None:
-        """Raise if this client has failed too often."""
-        with self._lock:
-            recent = [moment for moment in self._failures.get(client, []) if moment > time.monotonic() - self._window]
-            if recent:
-                self._failures[client] = recent
-            else:
-                self._failures.pop(client, None)
-        if len(recent) >= self._most:
-            raise PageError(429, "too_many_attempts", "Too many wrong passwords. Please wait ten minutes.")
-
-    def failed(self, client: str) -> None:
-        """Count a failure."""
-        with self._lock:
-            self._failures.setdefault(client, []).append(time.monotonic())

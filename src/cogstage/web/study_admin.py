@@ -18,11 +18,11 @@ from cogstage.study.export import answers_csv, times_csv
 from cogstage.study.report import html
 from cogstage.study.results import analyse, judgements
 from cogstage.web.base import PageError, page
+from cogstage.web.limits import Attempts
 from cogstage.web.study_access import (
     ADMINISTRATOR_COOKIE,
     FLASH_COOKIE,
     FORM_FIELD,
-    Throttle,
     administrator,
     check_token,
     form_fields,
@@ -50,12 +50,13 @@ def sign_in(request: Request, fields: Fields) -> Response:
     site = site_of(request)
     expected = site.read_cookie(request, SIGN_IN_COOKIE)
     check_token(fields.get(FORM_FIELD, ""), expected or secrets.token_urlsafe(24))
-    throttle: Throttle = request.app.state.throttle
+    attempts: Attempts = request.app.state.attempts
     client = request.client.host if request.client else ""
-    throttle.check(client)
+    if not attempts.begin("administrator", client):
+        raise PageError(429, "too_many_attempts", "Too many wrong passwords. Please wait ten minutes.")
     if not site.opened.access.is_password(fields.get("password", "")):
-        throttle.failed(client)
         return RedirectResponse("/admin/sign-in?wrong=true", 303)
+    attempts.succeeded("administrator", client)
     value, lasts = site.opened.access.open_session(None)
     response = RedirectResponse("/admin", 303)
     site.set_cookie(response, ADMINISTRATOR_COOKIE, value, lasts)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from fastapi import FastAPI
 from fastapi.responses import RedirectResponse
 from starlette.requests import Request
@@ -9,18 +11,22 @@ from starlette.responses import PlainTextResponse, Response
 
 from cogstage.study.folder import OpenStudy
 from cogstage.web import study_admin, study_review
-from cogstage.web.base import create_app, error_answer, wants_json
-from cogstage.web.study_access import NotAdministrator, Site, Throttle, site_of
+from cogstage.web.base import check_disk, create_app, error_answer, wants_json
+from cogstage.web.limits import Attempts
+from cogstage.web.security import Access
+from cogstage.web.study_access import NotAdministrator, Site, site_of
 
 
-def create_study_app(opened: OpenStudy, public_url: str | None = None, secure_cookies: bool = True) -> FastAPI:
+def create_study_app(
+    opened: OpenStudy, public_url: str | None = None, secure_cookies: bool = True, access: Access | None = None
+) -> FastAPI:
     """Reviewer's and administrator's pages of one study.
 
     ``public_url`` begins the personal links; without it they begin as the administrator's own request did.
     """
-    app = create_app(opened.study.title, public_url=public_url)
+    app = create_app(opened.study.title, public_url=public_url, access=access)
     app.state.site = Site(opened, public_url, secure_cookies)
-    app.state.throttle = Throttle()
+    app.state.attempts = Attempts()
     app.include_router(study_review.router)
     app.include_router(study_admin.router)
     app.add_api_route("/health", health, methods=["GET"])
@@ -29,8 +35,12 @@ def create_study_app(opened: OpenStudy, public_url: str | None = None, secure_co
 
 
 def health(request: Request) -> Response:
-    """Whether the study can be used: 200 if its database answers."""
-    site_of(request).opened.answers.check()
+    """Whether the study can be used: 200 if its database answers and there is room on the disk, otherwise 503."""
+    opened = site_of(request).opened
+    opened.answers.check()
+    url = opened.database.engine.url
+    if url.get_backend_name() == "sqlite" and url.database:
+        check_disk(Path(url.database).parent)
     return PlainTextResponse("ok\n")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import signal
 import socket
@@ -14,6 +15,7 @@ from typing import Any
 import uvicorn
 
 from cogstage.errors import CogstageError, UsageError
+from cogstage.web.connections import configuration
 
 QUICK_DEATH = 2.0  # seconds; a worker that dies sooner than this, again and again, is not worth restarting
 
@@ -105,7 +107,4 @@ def serve(build: Callable[[], Any], listener: socket.socket, workers: int, ready
 
 
 def _run(app: Any, listener: socket.socket) -> None:
-    config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=5
-    )
-    uvicorn.Server(config).run(sockets=[listener])
+    uvicorn.Server(configuration(app, level=logging.WARNING)).run(sockets=[listener])
