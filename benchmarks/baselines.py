@@ -35,7 +35,7 @@ def our_walks(quick: bool) -> dict[str, Any]:
 
 def literal_walks(quick: bool) -> dict[str, Any]:
     """The same walks, each step a draw by numpy from the cumulated weights of the term's edges."""
-    from cogstage.baselines.encoders.weights import edge_matrix
+    from cogstage.baselines.edge_weights import edge_matrix
 
     graph, _ = planted(_plan(quick))
     matrix = edge_matrix(graph, "ppmi")
@@ -55,8 +55,8 @@ def literal_walks(quick: bool) -> dict[str, Any]:
 
 def our_line(quick: bool, workers: int) -> dict[str, Any]:
     """Drawn edges by the compiled kernel."""
+    from cogstage.baselines.edge_weights import edge_matrix
     from cogstage.baselines.encoders.line import EdgeTraining
-    from cogstage.baselines.encoders.weights import edge_matrix
 
     graph, _ = planted(_plan(quick))
     training = EdgeTraining.of(edge_matrix(graph, "ppmi"), DIMENSION, NEGATIVES, 0)
@@ -71,7 +71,7 @@ def gensim_line(quick: bool, workers: int) -> dict[str, Any]:
     """gensim's skip-gram on sentences of two words: a drawn edge in both directions."""
     from gensim.models import Word2Vec
 
-    from cogstage.baselines.encoders.weights import edge_matrix
+    from cogstage.baselines.edge_weights import edge_matrix
 
     graph, _ = planted(_plan(quick))
     edges = edge_matrix(graph, "ppmi").tocoo()
@@ -89,7 +89,7 @@ def gensim_line(quick: bool, workers: int) -> dict[str, Any]:
 
 def literal_line(quick: bool) -> dict[str, Any]:
     """The update rule written down as it stands, one numpy operation a vector."""
-    from cogstage.baselines.encoders.weights import edge_matrix
+    from cogstage.baselines.edge_weights import edge_matrix
 
     graph, _ = planted(_plan(quick))
     edges = edge_matrix(graph, "ppmi").tocoo()

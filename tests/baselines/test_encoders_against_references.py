@@ -9,10 +9,10 @@ import pytest
 from planted_relation import two_communities
 from scipy.stats import chisquare
 
+from cogstage.baselines.edge_weights import edge_matrix
 from cogstage.baselines.encoders.deepwalk import DeepWalkEncoder
-from cogstage.baselines.encoders.kernels import alias_rows, walk
 from cogstage.baselines.encoders.line import LineEncoder
-from cogstage.baselines.encoders.weights import edge_matrix
+from cogstage.baselines.kernels import alias_rows, walk
 from cogstage.evaluation.metrics import score
 from cogstage.graph.cooccurrence import Graph
 

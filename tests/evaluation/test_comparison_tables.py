@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from cogstage.evaluation.cell import Place
-from cogstage.evaluation.methods import GROUPS, expand, find, is_baseline
+from cogstage.evaluation.methods import GROUPS, expand, find, is_baseline, title
 from cogstage.evaluation.metrics import score
 from cogstage.evaluation.results import MACRO, Comparison
 from cogstage.evaluation.significance import interval, replicate_metrics
-from cogstage.evaluation.tables import significance_mark, title
+from cogstage.evaluation.tables import significance_mark
 
 QUALITY = {"degree": 0.0, "svd+distmult": 1.0, "line+ntn": 0.97, "cogstage": 2.0, "cogstage-closed": 0.3}
 
@@ -97,9 +97,15 @@ def test_lower_is_better_for_calibration(tmp_path: Path) -> None:
 
 
 def test_names() -> None:
-    assert expand(["floor", "degree", "svd+ntn"]) == ["always-positive", "degree", "ppmi", "svd+ntn"]
-    assert len(GROUPS["paper"]) == 12
+    floor = ["always-positive", "degree", "popularity-head", "popularity-tail", "popularity-product", "ppmi"]
+    assert expand(["floor", "degree", "svd+ntn"]) == [*floor, "svd+ntn"]
+    parts = [(e, s) for e in ("svd", "deepwalk", "line", "repel") for s in ("distmult", "rescal", "ntn")]
+    assert list(GROUPS["paper"]) == [f"{e}+{s}" for e, s in parts]
+    assert list(GROUPS["fresh"]) == [f"{e}+{s}+fresh" for e, s in parts]
     assert {find(name).name for name in expand(None)} == set(expand(None))
     assert title("repel+rescal") == "REPEL-D + RESCAL"
+    assert title("svd+ntn+fresh") == "SVD + NTN, fresh negatives"
+    assert title("tucker") == "TuckER"
+    assert title("of a later version") == "of a later version"
     assert find("cogstage-all").joint
     assert not find("cogstage").joint

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,7 +20,15 @@ class Encoder(Protocol):
 
     @property
     def name(self) -> str:
-        """The name it is resolved by."""
+        """The name it is resolved by: that of its file."""
+
+    @property
+    def title(self) -> str:
+        """How it is called in tables."""
+
+    @property
+    def quick(self) -> Mapping[str, Any]:
+        """Options with which a test is quick and still learns."""
 
     @property
     def needs_facts(self) -> bool:
@@ -34,7 +43,15 @@ class Scorer(Protocol):
 
     @property
     def name(self) -> str:
-        """The name it is resolved by."""
+        """The name it is resolved by: that of its file."""
+
+    @property
+    def title(self) -> str:
+        """How it is called in tables."""
+
+    @property
+    def quick(self) -> Mapping[str, Any]:
+        """Options with which a test is quick and still learns."""
 
     def fit(self, vectors: np.ndarray, train: Pairs, dev: Pairs, seed: int, progress: Progress = SILENT) -> Scorer:
         """Learn from the training pairs, choose by the dev pairs."""

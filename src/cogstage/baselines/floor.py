@@ -1,4 +1,4 @@
-"""The floor that every result is read against: always positive, the relation's degrees, the pair's own PPMI."""
+"""The floor that every result is read against: always positive, degrees, popularity, the pair's own PPMI."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import numpy as np
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import FittingView
 from cogstage.progress import SILENT, Progress
+from cogstage.triples import Triples
 
 
 class AlwaysPositive:
     """Says yes to every pair: F1 is 2/3 at one negative a positive."""
 
     name = "always-positive"
+    title = "Always positive"
     joint = False
     settings = ""
 
@@ -60,6 +62,7 @@ class Degree:
     """How often the head and the tail stand in training facts of the relation: popularity and nothing else."""
 
     name = "degree"
+    title = "Degree"
     joint = False
     settings = ""
 
@@ -84,10 +87,87 @@ class Degree:
         return result
 
 
+class _Popularity:
+    """How many training facts of any relation a term stands in: fame and nothing else."""
+
+    name: str
+    title: str
+    joint = False
+    settings = ""
+
+    def fit(
+        self, graph: Graph, view: FittingView, relation: str, seed: int = 0, progress: Progress = SILENT
+    ) -> _Popularity:
+        """Logistic regression on one log count; a training fact does not count for itself."""
+        self._counts = known_facts(view.train_facts(), graph.n_nodes)
+        train = view.pairs(relation, "train")
+        self._model = _Logistic()
+        self._model.fit(self._features(train.head, train.tail, own=train.label.astype(np.int64)), train.label)
+        return self
+
+    def scores(self, head: np.ndarray, tail: np.ndarray, relation: str | None = None) -> np.ndarray:
+        """Probabilities (M,)."""
+        return self._model.scores(self._features(head, tail, own=np.zeros(len(head), np.int64)))
+
+    def _features(self, head: np.ndarray, tail: np.ndarray, own: np.ndarray) -> np.ndarray:
+        of_head, of_tail = (np.maximum(self._counts[ids] - own, 0) for ids in (head, tail))
+        result: np.ndarray = np.log1p(self.popularity(of_head, of_tail)).reshape(-1, 1)
+        return result
+
+    @staticmethod
+    def popularity(of_head: np.ndarray, of_tail: np.ndarray) -> np.ndarray:
+        """The count that is looked at, (M,)."""
+        raise NotImplementedError
+
+
+class HeadPopularity(_Popularity):
+    """Known facts of the head."""
+
+    name = "popularity-head"
+    title = "Popularity of the head"
+
+    @staticmethod
+    def popularity(of_head: np.ndarray, of_tail: np.ndarray) -> np.ndarray:
+        """Known facts of the head."""
+        return of_head
+
+
+class TailPopularity(_Popularity):
+    """Known facts of the tail."""
+
+    name = "popularity-tail"
+    title = "Popularity of the tail"
+
+    @staticmethod
+    def popularity(of_head: np.ndarray, of_tail: np.ndarray) -> np.ndarray:
+        """Known facts of the tail."""
+        return of_tail
+
+
+class ProductPopularity(_Popularity):
+    """Known facts of the head times those of the tail."""
+
+    name = "popularity-product"
+    title = "Popularity of head × tail"
+
+    @staticmethod
+    def popularity(of_head: np.ndarray, of_tail: np.ndarray) -> np.ndarray:
+        """The product of both."""
+        product: np.ndarray = of_head * of_tail
+        return product
+
+
+def known_facts(facts: Triples, n_nodes: int) -> np.ndarray:
+    """How many facts, of any relation and on either side, each node stands in, int64 (V,)."""
+    result: np.ndarray = np.bincount(np.concatenate([facts.head, facts.tail]), minlength=n_nodes).astype(np.int64)
+    return result
+
+
 class Ppmi:
     """The pair's own PPMI: do the two co-occur more than chance?"""
 
     name = "ppmi"
+    title = "PPMI"
     joint = False
     settings = ""
 
@@ -105,3 +185,7 @@ class Ppmi:
 
     def _features(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
         return np.asarray(self._ppmi[head, tail], np.float64).reshape(-1, 1) if len(head) else np.empty((0, 1))
+
+
+FLOOR_METHODS = (AlwaysPositive, Degree, HeadPopularity, TailPopularity, ProductPopularity, Ppmi)
+"""The floor's rows, in the order of a table."""

@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from cogstage.baselines.classifier import SCORE_BATCH, scaled
 from cogstage.baselines.contract import ALL, Encoder
-from cogstage.baselines.scorers.classifier import SCORE_BATCH, scaled
 from cogstage.baselines.vectors import VectorStore
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
@@ -51,6 +51,14 @@ class ReferenceOptions:
     """Entities drawn for each step besides those of the batch, one of which is the answer (ComplEx, TuckER)."""
     margin: float = 4.0
     """RotatE's margin."""
+
+
+QUICK: dict[str, dict[str, Any]] = {
+    "complex": {"dimension": 8, "epochs": 60, "patience": 4, "negatives": 8, "rate": 0.02, "weight_decay": 0.3},
+    "rotate": {"dimension": 8, "epochs": 60, "patience": 4, "negatives": 8, "rate": 0.02, "weight_decay": 0.3},
+    "tucker": {"dimension": 24, "epochs": 40, "patience": 4, "rate": 0.02, "weight_decay": 0.3},
+}
+"""Options with which a test of each model is quick and still learns."""
 
 
 class ComplexMap(nn.Module):

@@ -1,37 +1,45 @@
-"""From a name to a method: ``"line+ntn"``, ``"degree"``, ``"complex"``, ``"svd+rotate"``."""
+"""From a name to a method: ``"line+ntn"``, ``"line+ntn+fresh"``, ``"degree"``, ``"complex"``, ``"svd+rotate"``.
+
+A file in ``encoders/`` or ``scorers/`` is a component of the file's name: it holds one class with that ``name``, its
+``title``, its options with their defaults (dataclass fields) and ``quick``, the options that tests run it with.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import pkgutil
+from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from cogstage.baselines.contract import Encoder, Method, Scorer
+from cogstage.baselines.floor import FLOOR_METHODS
 from cogstage.baselines.vectors import VectorStore
-from cogstage.errors import UsageError
+from cogstage.errors import CogstageError, UsageError
 
 _HERE = "cogstage.baselines"
-ENCODERS = {
-    "svd": f"{_HERE}.encoders.svd:SvdEncoder",
-    "deepwalk": f"{_HERE}.encoders.deepwalk:DeepWalkEncoder",
-    "line": f"{_HERE}.encoders.line:LineEncoder",
-    "repel": f"{_HERE}.encoders.repel:RepelEncoder",
-}
-SCORERS = {
-    "distmult": f"{_HERE}.scorers.distmult:DistMultScorer",
-    "rescal": f"{_HERE}.scorers.rescal:RescalScorer",
-    "ntn": f"{_HERE}.scorers.ntn:NtnScorer",
-}
-FLOOR = {
-    "always-positive": f"{_HERE}.floor:AlwaysPositive",
-    "degree": f"{_HERE}.floor:Degree",
-    "ppmi": f"{_HERE}.floor:Ppmi",
-}
-REFERENCES = ("complex", "rotate", "tucker")
 
-PAPER = tuple(f"{encoder}+{scorer}" for encoder in ENCODERS for scorer in SCORERS)
-MODERN = (*REFERENCES, *(f"svd+{reference}" for reference in REFERENCES))
-BASELINES = (*FLOOR, *PAPER, *MODERN)
+
+def component_names(kind: str) -> tuple[str, ...]:
+    """The components there are: the modules of ``encoders`` or ``scorers``, none of which is imported for this."""
+    return tuple(module.name for module in pkgutil.iter_modules([str(Path(__file__).parent / kind)]))
+
+
+ENCODERS = component_names("encoders")
+SCORERS = component_names("scorers")
+FLOOR = {method.name: method for method in FLOOR_METHODS}
+REFERENCES = {"complex": "ComplEx", "rotate": "RotatE", "tucker": "TuckER"}
+FRESH = "+fresh"
+
+PAPER = (
+    "svd+distmult", "svd+rescal", "svd+ntn",
+    "deepwalk+distmult", "deepwalk+rescal", "deepwalk+ntn",
+    "line+distmult", "line+rescal", "line+ntn",
+    "repel+distmult", "repel+rescal", "repel+ntn",
+)  # fmt: skip
+"""The twelve baselines of the paper, whatever else is added."""
+PAPER_FRESH = tuple(name + FRESH for name in PAPER)
+MODERN = ("complex", "rotate", "tucker", "svd+complex", "svd+rotate", "svd+tucker")
 
 
 def resolve(
@@ -44,55 +52,92 @@ def resolve(
 
     ``encoder`` and ``scorer`` are options of its two parts (fields of their dataclasses); ``store`` keeps vectors.
     """
-    first, _, second = name.partition("+")
+    first, second, fresh = _parts(name)
     if name in FLOOR:
         _no_options(name, encoder, scorer)
-        method: Method = _load(FLOOR[name])()
+        method: Method = FLOOR[name]()
         return method
-    if name in REFERENCES:
-        _no_options(name, encoder, None)
-        reference: Method = _load(f"{_HERE}.pykeen_reference:PykeenReference")(name, _options(name, scorer))
-        return reference
-    if first in ENCODERS and second in REFERENCES:
-        made: Method = _load(f"{_HERE}.pykeen_reference:PykeenReference")(
-            second, _options(second, scorer), resolve_encoder(first, encoder), store
-        )
-        return made
-    if first in ENCODERS and second in SCORERS:
-        encoded: Method = _load(f"{_HERE}.encoded:EncodedMethod")(
-            resolve_encoder(first, encoder), resolve_scorer(second, scorer), store
-        )
-        return encoded
+    if second in REFERENCES and not fresh:
+        from cogstage.baselines.pykeen_reference import PykeenReference
+
+        if not first:
+            _no_options(name, encoder)
+        chosen = resolve_encoder(first, encoder) if first else None
+        return PykeenReference(second, _options(second, scorer), chosen, store)
+    from cogstage.baselines.encoded import EncodedMethod
+    from cogstage.baselines.fresh import FreshMethod
+
+    kind = FreshMethod if fresh else EncodedMethod
+    return kind(resolve_encoder(first, encoder), resolve_scorer(second, scorer), store)
+
+
+def title(name: str) -> str:
+    """How a method is called in a table: "REPEL-D + RESCAL"."""
+    first, second, fresh = _parts(name)
+    if name in FLOOR:
+        return FLOOR[name].title
+    last = REFERENCES[second] if second in REFERENCES else component("scorers", second).title
+    parts = [component("encoders", first).title] if first else []
+    return " + ".join([*parts, last]) + (", fresh negatives" if fresh else "")
+
+
+def encoder_of(name: str) -> str | None:
+    """The encoder whose vectors a method reads, if any."""
+    return _parts(name)[0] or None
+
+
+def _parts(name: str) -> tuple[str, str, bool]:
+    """Encoder ("" without one), scorer or reference, and whether it is trained with fresh negatives."""
+    plain = name.removesuffix(FRESH)
+    first, plus, second = plain.partition("+")
+    if name in FLOOR:
+        return "", name, False
+    if not plus and first in REFERENCES and plain == name:
+        return "", first, False
+    if first in ENCODERS and (second in SCORERS or (second in REFERENCES and plain == name)):
+        return first, second, plain != name
     raise UsageError(
         f"unknown method: {name}; known are {', '.join((*FLOOR, *REFERENCES))} and encoder+scorer "
-        f"with {', '.join(ENCODERS)} and {', '.join((*SCORERS, *REFERENCES))}"
+        f"with {', '.join(ENCODERS)} and {', '.join((*SCORERS, *REFERENCES))}, a scorer also with {FRESH} behind it"
     )
 
 
 def resolve_encoder(name: str, options: Mapping[str, Any] | None = None) -> Encoder:
     """The encoder of this name."""
-    encoder: Encoder = _build(name, ENCODERS, "encoder", options)
+    encoder: Encoder = _build("encoders", name, options)
     return encoder
 
 
 def resolve_scorer(name: str, options: Mapping[str, Any] | None = None) -> Scorer:
     """The scorer of this name, not yet fitted."""
-    scorer: Scorer = _build(name, SCORERS, "scorer", options)
+    scorer: Scorer = _build("scorers", name, options)
     return scorer
 
 
-def _build(name: str, homes: Mapping[str, str], kind: str, options: Mapping[str, Any] | None) -> Any:
-    if name not in homes:
-        raise UsageError(f"unknown {kind}: {name}; known are {', '.join(homes)}")
+def component(kind: str, name: str) -> Any:
+    """The class of a component."""
+    known = ENCODERS if kind == "encoders" else SCORERS
+    if name not in known:
+        raise UsageError(f"unknown {kind[:-1]}: {name}; known are {', '.join(known)}")
+    module = import_module(f"{_HERE}.{kind}.{name}")
+    for value in vars(module).values():
+        if isinstance(value, type) and value.__module__ == module.__name__ and getattr(value, "name", None) == name:
+            return value
+    raise CogstageError(f"{module.__file__} has no class whose name is {name!r}; see CONTRIBUTING")
+
+
+def _build(kind: str, name: str, options: Mapping[str, Any] | None) -> Any:
     try:
-        return _load(homes[name])(**(options or {}))
+        return component(kind, name)(**(options or {}))
     except TypeError as error:
-        raise UsageError(f"{kind} {name}: {error}") from None
+        raise UsageError(f"{kind[:-1]} {name}: {error}") from None
 
 
 def _options(name: str, options: Mapping[str, Any] | None) -> Any:
+    from cogstage.baselines.pykeen_reference import ReferenceOptions
+
     try:
-        return _load(f"{_HERE}.pykeen_reference:ReferenceOptions")(**(options or {}))
+        return ReferenceOptions(**(options or {}))
     except TypeError as error:
         raise UsageError(f"{name}: {error}") from None
 
@@ -100,9 +145,3 @@ def _options(name: str, options: Mapping[str, Any] | None) -> Any:
 def _no_options(name: str, *given: Mapping[str, Any] | None) -> None:
     if any(given):
         raise UsageError(f"{name} has no such options")
-
-
-def _load(home: str) -> Callable[..., Any]:
-    module, _, attribute = home.partition(":")
-    found: Callable[..., Any] = getattr(import_module(module), attribute)
-    return found

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cogstage.baselines import resolver
 from cogstage.baselines.contract import ALL, Method
-from cogstage.baselines.resolver import ENCODERS, FLOOR, MODERN, PAPER, resolve
+from cogstage.baselines.resolver import FLOOR, MODERN, PAPER, PAPER_FRESH, resolve
 from cogstage.baselines.vectors import VectorStore
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 class Variant:
     """How CogStage is set up for a row of the table."""
 
+    title: str
     world: str = "open"
     preset: str = "default"
     joint: bool = False
@@ -41,20 +43,21 @@ class Variant:
 
 
 VARIANTS = {
-    "cogstage": Variant(),
-    "cogstage-closed": Variant(world="closed"),
-    "cogstage-paper": Variant(preset="paper"),
-    "cogstage-all": Variant(joint=True),
-    "cogstage-all-closed": Variant(world="closed", joint=True),
-    "recognition": Variant(joint=True, direct=True),
+    "cogstage": Variant("CogStage"),
+    "cogstage-closed": Variant("CogStage, closed world", world="closed"),
+    "cogstage-paper": Variant("CogStage, as published", preset="paper"),
+    "cogstage-all": Variant("CogStage, one model for all", joint=True),
+    "cogstage-all-closed": Variant("CogStage, one model for all, closed world", world="closed", joint=True),
+    "recognition": Variant("CogStage's recognition alone, no reasons", joint=True, direct=True),
 }
 GROUPS = {
     "floor": tuple(FLOOR),
     "paper": PAPER,
+    "fresh": PAPER_FRESH,
     "modern": MODERN,
     "cogstage-variants": ("cogstage", "cogstage-closed", "cogstage-paper"),
 }
-DEFAULT = ("floor", "paper", "cogstage-variants")
+DEFAULT = ("floor", "paper", "fresh", "cogstage-variants")
 
 
 @dataclass(frozen=True)
@@ -128,7 +131,7 @@ def find(name: str, store: VectorStore | None = None) -> Method:
 
 
 def expand(names: Iterable[str] | None) -> list[str]:
-    """Names with groups (floor, paper, modern, cogstage-variants) replaced by their members, each once and checked."""
+    """Names with groups (keys of :data:`GROUPS`) replaced by their members, each once and checked."""
     members: dict[str, None] = {}
     for name in DEFAULT if names is None else names:
         for member in GROUPS.get(name, (name,)):
@@ -144,10 +147,30 @@ def is_baseline(name: str) -> bool:
     return name not in VARIANTS
 
 
+def title(name: str) -> str:
+    """How a method is called in a table; a name that is not known (any more) is its own title."""
+    if name in VARIANTS:
+        return VARIANTS[name].title
+    try:
+        return resolver.title(name)
+    except UsageError:
+        return name
+
+
 def encoder_of(name: str) -> str | None:
     """The encoder whose vectors a method reads, if any."""
-    first, plus, _ = name.partition("+")
-    return first if plus and first in ENCODERS else None
+    return None if name in VARIANTS else resolver.encoder_of(name)
 
 
-__all__ = ["ALL", "DEFAULT", "GROUPS", "VARIANTS", "CogStageMethod", "encoder_of", "expand", "find", "is_baseline"]
+__all__ = [
+    "ALL",
+    "DEFAULT",
+    "GROUPS",
+    "VARIANTS",
+    "CogStageMethod",
+    "encoder_of",
+    "expand",
+    "find",
+    "is_baseline",
+    "title",
+]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cogstage.evaluation.methods import GROUPS
+from cogstage.evaluation.methods import GROUPS, title
 from cogstage.evaluation.metrics import TITLES, precision_recall, reliability
-from cogstage.evaluation.tables import MAIN, title
+from cogstage.evaluation.tables import MAIN
 from cogstage.reporting.plots import (
     Estimate,
     draw_bars,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cogstage.evaluation.results import Comparison
 
 CURVES = 6  # methods in a picture of curves: CogStage's, then the best baselines
-GROUP_COLOURS = {"floor": "0.7", "paper": "tab:blue", "modern": "tab:green"}
+GROUP_COLOURS = {"floor": "0.7", "paper": "tab:blue", "fresh": "tab:cyan", "modern": "tab:green"}
 OWN_COLOUR = "tab:orange"
 
 

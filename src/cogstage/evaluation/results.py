@@ -62,8 +62,8 @@ class Comparison:
 
     @property
     def methods(self) -> list[str]:
-        """Methods in the table's order: floor, the paper's, modern, CogStage."""
-        order = [*GROUPS["floor"], *GROUPS["paper"], *GROUPS["modern"]]
+        """Methods in the table's order: floor, the paper's, the same with fresh negatives, modern, others, CogStage."""
+        order = [name for group in ("floor", "paper", "fresh", "modern") for name in GROUPS[group]]
         present = {key[1] for key in self.cells}
         own = [name for name in VARIANTS if name in present]
         return [m for m in order if m in present] + sorted(present - set(order) - set(own)) + own[::-1]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cogstage.evaluation.methods import title
 from cogstage.evaluation.metrics import LOWER_IS_BETTER, TITLES
 from cogstage.evaluation.significance import mark
 from cogstage.reporting import Cell, Report, Section, Table, csv_text, figure_text
@@ -22,34 +23,6 @@ LEGEND = (
     "clustered by head, Holm-corrected over relations; unmarked: no difference shown). Time is seconds to fit one "
     "relation, encoding included, by the clock and of the processor; memory is the highest of any cell's process."
 )
-PARTS = {
-    "svd": "SVD",
-    "deepwalk": "DeepWalk",
-    "line": "LINE",
-    "repel": "REPEL-D",
-    "distmult": "DistMult",
-    "rescal": "RESCAL",
-    "ntn": "NTN",
-    "complex": "ComplEx",
-    "rotate": "RotatE",
-    "tucker": "TuckER",
-}
-ROWS = {
-    "always-positive": "Always positive",
-    "degree": "Degree",
-    "ppmi": "PPMI",
-    "cogstage": "CogStage",
-    "cogstage-closed": "CogStage, closed world",
-    "cogstage-paper": "CogStage, as published",
-    "cogstage-all": "CogStage, one model for all",
-    "cogstage-all-closed": "CogStage, one model for all, closed world",
-    "recognition": "CogStage's recognition alone, no reasons",
-}
-
-
-def title(method: str) -> str:
-    """How a method is called in a table."""
-    return ROWS.get(method) or " + ".join(PARTS.get(part, part) for part in method.split("+"))
 
 
 def significance_mark(figure: Figure) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from cogstage.baselines.encoders.weights import EdgeWeight, edge_matrix
+from cogstage.baselines.edge_weights import EdgeWeight, edge_matrix
 from cogstage.errors import CogstageError
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import FittingView
@@ -37,8 +38,10 @@ class DeepWalkEncoder:
     workers: int = 1
     """gensim's threads; with more than one the result depends on their timing."""
 
-    name = "deepwalk"
-    needs_facts = False
+    name: ClassVar = "deepwalk"
+    title: ClassVar = "DeepWalk"
+    quick: ClassVar = {"dimension": 16, "walks": 5, "length": 20, "epochs": 3}
+    needs_facts: ClassVar = False
 
     def encode(self, graph: Graph, view: FittingView, seed: int, progress: Progress = SILENT) -> np.ndarray:
         """Vectors (V, d) float32; the same for the same seed with one worker."""
@@ -72,7 +75,7 @@ class DeepWalkEncoder:
 
     def walk(self, graph: Graph, seed: int) -> np.ndarray:
         """The walks, (V·walks, length) int32, in random order; -1 where a walk could not go on."""
-        from cogstage.baselines.encoders.kernels import alias_rows, walk
+        from cogstage.baselines.kernels import alias_rows, walk
 
         matrix = edge_matrix(graph, self.weight)
         stay, other = alias_rows(matrix.indptr, matrix.data)

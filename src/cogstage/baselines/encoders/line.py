@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from cogstage.baselines.encoders.weights import EdgeWeight, edge_matrix
+from cogstage.baselines.edge_weights import EdgeWeight, edge_matrix
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import FittingView
 from cogstage.progress import SILENT, Progress
@@ -35,8 +36,10 @@ class LineEncoder:
     workers: int = 1
     """Threads without locks on the same vectors; with more than one the result depends on their timing."""
 
-    name = "line"
-    needs_facts = False
+    name: ClassVar = "line"
+    title: ClassVar = "LINE"
+    quick: ClassVar = {"dimension": 16, "epochs": 60}
+    needs_facts: ClassVar = False
 
     def encode(self, graph: Graph, view: FittingView, seed: int, progress: Progress = SILENT) -> np.ndarray:
         """Vectors (V, d) float32; the same for the same seed with one worker."""
@@ -78,7 +81,7 @@ class EdgeTraining:
     @classmethod
     def of(cls, weights: sp.csr_matrix, dimension: int, negatives: int, seed: int) -> EdgeTraining:
         """Small random vectors, zero contexts, and the tables to draw from."""
-        from cogstage.baselines.encoders.kernels import alias_rows
+        from cogstage.baselines.kernels import alias_rows
 
         upper = sp.triu(weights, k=1).tocoo()
         degree = np.asarray(weights.sum(axis=1)).ravel()
@@ -100,7 +103,7 @@ class EdgeTraining:
 
     def run(self, steps: int, rate_from: float, rate_to: float, workers: int = 1) -> None:
         """Draw ``steps`` edges, in threads that share the vectors without locks."""
-        from cogstage.baselines.encoders.kernels import line_steps
+        from cogstage.baselines.kernels import line_steps
 
         if not len(self.source):
             return

@@ -7,11 +7,12 @@ training fact and the same fact with its head or tail replaced.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from cogstage.baselines.edge_weights import EdgeWeight, edge_matrix
 from cogstage.baselines.encoders.line import EdgeTraining, falling, rounds
-from cogstage.baselines.encoders.weights import EdgeWeight, edge_matrix
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import FittingView
 from cogstage.progress import SILENT, Progress
@@ -41,12 +42,14 @@ class RepelEncoder:
     workers: int = 1
     """Threads on the edges; with more than one the result depends on their timing."""
 
-    name = "repel"
-    needs_facts = True
+    name: ClassVar = "repel"
+    title: ClassVar = "REPEL-D"
+    quick: ClassVar = {"dimension": 16, "epochs": 60, "fact_epochs": 10}
+    needs_facts: ClassVar = True
 
     def encode(self, graph: Graph, view: FittingView, seed: int, progress: Progress = SILENT) -> np.ndarray:
         """Vectors (V, d) float32; the same for the same seed with one worker."""
-        from cogstage.baselines.encoders.kernels import fact_steps
+        from cogstage.baselines.kernels import fact_steps
 
         training = EdgeTraining.of(edge_matrix(graph, self.weight), self.dimension, self.negatives, seed)
         facts = view.train_facts()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,8 +28,10 @@ class SvdEncoder:
     iterations: int = 5
     """Power iterations of the randomized SVD."""
 
-    name = "svd"
-    needs_facts = False
+    name: ClassVar = "svd"
+    title: ClassVar = "SVD"
+    quick: ClassVar = {"dimension": 16}
+    needs_facts: ClassVar = False
 
     def encode(self, graph: Graph, view: FittingView, seed: int, progress: Progress = SILENT) -> np.ndarray:
         """Vectors (V, d) float32; the seed only decides the random projection, the result differs by rounding alone."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import nn
 
-from cogstage.baselines.scorers.classifier import PairClassifier, Training
+from cogstage.baselines.classifier import PairClassifier, Training
 
 
 class DistMultLogit(nn.Module):
@@ -30,6 +30,7 @@ class DistMultScorer(PairClassifier):
     training: Training = field(default_factory=lambda: Training(rate=3e-3))
 
     name = "distmult"
+    title = "DistMult"
 
     def module(self, dimension: int) -> nn.Module:
         """A fresh module."""

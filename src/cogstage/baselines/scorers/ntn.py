@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from cogstage.baselines.scorers.classifier import PairClassifier
+from cogstage.baselines.classifier import PairClassifier
 
 
 class NtnLogit(nn.Module):
@@ -37,6 +37,7 @@ class NtnScorer(PairClassifier):
     """k."""
 
     name = "ntn"
+    title = "NTN"
 
     def module(self, dimension: int) -> nn.Module:
         """A fresh module."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import nn
 
-from cogstage.baselines.scorers.classifier import PairClassifier, Training
+from cogstage.baselines.classifier import PairClassifier, Training
 
 
 class RescalLogit(nn.Module):
@@ -30,6 +30,7 @@ class RescalScorer(PairClassifier):
     training: Training = field(default_factory=lambda: Training(rate=3e-4))
 
     name = "rescal"
+    title = "RESCAL"
 
     def module(self, dimension: int) -> nn.Module:
         """A fresh module."""

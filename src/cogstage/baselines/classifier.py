@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -41,6 +41,8 @@ class PairClassifier(ABC):
     training: Training = field(default_factory=Training)
 
     name: ClassVar[str]
+    title: ClassVar[str]
+    quick: ClassVar[dict[str, Any]] = {"training": Training(weight_decays=(0.3,), epochs=40, patience=4)}
 
     def __post_init__(self) -> None:
         self._vectors: torch.Tensor | None = None
