@@ -1,4 +1,4 @@
-"""Tables that people bring: TSV, CSV, JSON lines or Parquet, plain, gzip or zstd, read by column name as a stream.
+"""Tables that people bring: TSV, CSV, JSON or Parquet, plain or packed, read by column name as a stream.
 
 Every complaint names file, line and column. ``BadRows`` decides whether a bad row ends the run or is counted.
 """
@@ -6,12 +6,9 @@ Every complaint names file, line and column. ``BadRows`` decides whether a bad r
 from __future__ import annotations
 
 import contextlib
-import csv
-import glob
 import io
-import itertools
 import json
-import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,28 +17,89 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cogstage.csv_records import Records
 from cogstage.errors import CogstageError, UsageError
+from cogstage.input_files import (
+    Meter,
+    archive_of,
+    bare_suffix,
+    expand,
+    files_in,
+    is_archive,
+    is_clean,
+    lines_of,
+    open_bytes,
+    open_text,
+    refuse_utf_16,
+)
+from cogstage.json_stream import BrokenJson, JsonScanner
 
-COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
-FORMATS = {".tsv": "tsv", ".tab": "tsv", ".csv": "csv", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
+__all__ = [
+    "FORMATS",
+    "BadRows",
+    "Row",
+    "bare_suffix",
+    "column_names",
+    "expand",
+    "open_bytes",
+    "read_rows",
+    "table_kind",
+]
+
+FORMATS = {
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".csv": "csv",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+    ".parquet": "parquet",
+}
 PARQUET_ROWS = 16_384
 
 
 @dataclass
 class BadRows:
-    """What happens to a row that cannot be used: with ``skip`` it is counted, without it the run ends."""
+    """What happens to a row that cannot be used: with ``skip`` it is counted, without it the run ends.
+
+    ``notices`` holds what is no mistake but should be known, with how often it happened (0: said once).
+    """
 
     skip: bool = False
     count: int = 0
+    lines: int = 0  # that the skipped rows took
     first: list[str] = field(default_factory=list)
+    notices: Counter[str] = field(default_factory=Counter)
 
-    def report(self, message: str) -> None:
+    def report(self, message: str, lines: int = 1) -> None:
         """Raise the message, or count it and keep the first few for the closing words."""
         if not self.skip:
             raise CogstageError(f"{message} (--skip-bad leaves such rows out and counts them)")
         self.count += 1
+        self.lines += lines
         if len(self.first) < 5:
             self.first.append(message)
+
+    def notice(self, what: str, count: int = 1) -> None:
+        """Count something that a user should know of; with ``count`` 0 it is said without a number."""
+        self.notices[what] += count
+
+    def add(self, other: BadRows) -> None:
+        """Take over what another part of the same run counted."""
+        self.count += other.count
+        self.lines += other.lines
+        self.first = (self.first + other.first)[:5]
+        for what, count in other.notices.items():
+            self.notices[what] += count
+
+    def summary(self) -> list[str]:
+        """Lines for the user: what was skipped and what should be known."""
+        lines = [f"{what}: {count:,}" if count else what for what, count in self.notices.items()]
+        if self.count:
+            cost = f" ({self.lines:,} lines)" if self.lines > self.count else ""
+            lines.append(f"{self.count:,} bad rows{cost} were skipped; the first:")
+            lines += [f"  {message}" for message in self.first]
+        return lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,88 +119,6 @@ class Row:
         return f"{place}, column {column}" if column else place
 
 
-def expand(paths: str | Path | Sequence[str | Path]) -> list[Path]:
-    """Files behind a path, several paths, or globs, in a stable order; a path that is not there is an error."""
-    found: list[Path] = []
-    for entry in [paths] if isinstance(paths, (str, Path)) else paths:
-        path = Path(entry)
-        if path.exists():
-            found.append(path)
-            continue
-        matches = sorted(glob.glob(str(entry), recursive=True))
-        if not matches:
-            raise UsageError(f"no such file: {entry}")
-        found.extend(Path(match) for match in matches)
-    return found
-
-
-def bare_suffix(path: Path) -> str:
-    """The suffix that names the format: ``.tsv`` of ``notes.tsv.gz``."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    while suffixes and suffixes[-1] in COMPRESSED:
-        suffixes.pop()
-    return suffixes[-1] if suffixes else ""
-
-
-@dataclass
-class Meter:
-    """How many bytes of the files were read so far (before decompression), for a progress bar."""
-
-    position: int = 0
-
-
-class _MeteredFile(io.RawIOBase):
-    """A file that tells a meter what was read of it."""
-
-    def __init__(self, path: Path, meter: Meter) -> None:
-        self._file = path.open("rb", buffering=0)
-        self._meter = meter
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        count = self._file.readinto(buffer) or 0
-        self._meter.position += count
-        return count
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-
-def open_bytes(path: Path, meter: Meter | None = None) -> io.BufferedReader:
-    """The file's content as a byte stream, decompressed on the way where its name says so."""
-    compression = COMPRESSED.get(path.suffix.lower())
-    try:
-        file: Any = _MeteredFile(path, meter or Meter())
-        if compression is not None:
-            file = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), compression)
-        return io.BufferedReader(file, 1 << 16)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
-
-
-def open_text(path: Path, meter: Meter | None = None) -> io.TextIOWrapper:
-    """The file's content as UTF-8 text (a byte order mark is passed over).
-
-    Bytes that are not UTF-8 come as lone surrogates, so that the reader can say in which line they stand: see
-    :func:`is_clean`.
-    """
-    return io.TextIOWrapper(open_bytes(path, meter), encoding="utf-8-sig", errors="surrogateescape", newline="")
-
-
-def is_clean(text: str) -> bool:
-    """Whether the text was UTF-8 throughout."""
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def read_rows(
     paths: str | Path | Sequence[str | Path],
     required: Iterable[str],
@@ -159,16 +135,21 @@ def read_rows(
     bad = bad if bad is not None else BadRows()
     meter = meter or Meter()
     required, optional = tuple(required), tuple(optional)
-    for path in expand(paths):
-        reader = {"tsv": _separated, "csv": _separated, "json": _json_lines, "parquet": _parquet}[table_kind(path)]
-        rows = reader(path, (*required, *optional), required, renames or {}, bad, meter)
+    renames = {theirs.lower(): ours for theirs, ours in (renames or {}).items()}
+    readers = {"tsv": _separated, "csv": _separated, "json": _json, "parquet": _parquet}
+    files = [file for path in expand(paths) for file in (files_in(path) if is_archive(path) else [path])]
+    for path in files:
+        rows = readers[table_kind(path)](path, (*required, *optional), required, renames, bad, meter)
         try:
             for row in rows:
                 missing = next((column for column in required if row.values.get(column) in (None, "")), None)
-                if missing is None:
-                    yield row
-                else:
+                spoilt = next((c for c, v in row.values.items() if isinstance(v, str) and not is_clean(v)), None)
+                if missing is not None:
                     bad.report(f"{row.where(missing)}: no value")
+                elif spoilt is not None:
+                    bad.report(f"{row.where(spoilt)}: not UTF-8 text; convert the file to UTF-8")
+                else:
+                    yield row
         except (OSError, EOFError, pa.ArrowInvalid) as error:
             raise CogstageError(f"{path} is damaged or cut short: {error}") from error
 
@@ -183,21 +164,20 @@ def table_kind(path: Path) -> str:
 
 
 def column_names(path: Path) -> list[str]:
-    """The columns of a table in lower case: its header, or the keys of the first readable JSON line."""
+    """The columns of a table in lower case: its header, or the keys of the first readable JSON object."""
     kind = table_kind(path)
     try:
         if kind == "parquet":
             return [str(name).lower() for name in pq.read_schema(path).names]
         if kind == "json":
-            with open_bytes(path) as handle:
-                for raw in handle:
-                    with contextlib.suppress(ValueError, RecursionError):
-                        if isinstance(record := json.loads(raw), dict):
-                            return [key.lower() for key in record]
+            with contextlib.suppress(BrokenJson):
+                for _, record in _json_records(path, BadRows(skip=True), Meter()):
+                    if isinstance(record, dict):
+                        return [key.lower() for key in record]
             return []
         with open_text(path) as handle:
-            return [name.strip().lower() for name in next(_delimited(path, handle), [])]
-    except (OSError, pa.ArrowInvalid, csv.Error) as error:
+            return [name.strip().lower() for name in next(Records(handle, path, BadRows(skip=True)), (0, []))[1]]
+    except (OSError, pa.ArrowInvalid) as error:
         raise CogstageError(f"{path} is damaged or cut short: {error}") from error
 
 
@@ -214,71 +194,49 @@ def _columns(path: Path, names: Sequence[str], required: Sequence[str], renames:
     return positions
 
 
-def _delimited(path: Path, handle: io.TextIOWrapper) -> Any:
-    """A CSV reader for the file: commas and quotes in .csv (tabs if its first line has tabs alone), tabs elsewhere."""
-    csv.field_size_limit(sys.maxsize)
-    lines = iter(handle)
-    first = next(lines, "")
-    lines = itertools.chain([first] if first else [], lines)
-    if bare_suffix(path) == ".csv" and not ("\t" in first and "," not in first):
-        return csv.reader(lines, strict=True)
-    return csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
-
-
 def _separated(
     path: Path, wanted: Sequence[str], required: Sequence[str], renames: dict[str, str], bad: BadRows, meter: Meter
 ) -> Iterator[Row]:
     with open_text(path, meter) as handle:
-        reader = _delimited(path, handle)
-        header = next(_records(reader, path, bad), (0, None))[1]
+        records = Records(handle, path, bad)
+        _, header = next(records, (0, None))
         if header is None:
             raise CogstageError(f"{path}: the file is empty")
         positions = _columns(path, header, required, renames)
         kept = {column: positions[column] for column in wanted if column in positions}
-        for line, record in _records(reader, path, bad):
-            if len(record) != len(header):
-                bad.report(f"{path}:{line}: {len(record)} columns where the header has {len(header)}")
-                continue
-            row = Row({c: record[p] or None for c, p in kept.items()}, str(path), line)
-            spoilt = next((c for c, value in row.values.items() if value and not is_clean(value)), None)
-            if spoilt is not None:
-                bad.report(f"{row.where(spoilt)}: not UTF-8 text; convert the file to UTF-8")
-                continue
-            yield row
+        for line, record in records:
+            yield Row({c: record[p] or None for c, p in kept.items()}, str(path), line)
 
 
-def _records(reader: Any, path: Path, bad: BadRows) -> Iterator[tuple[int, list[str]]]:
-    """Records that are not empty, with the line each begins in; ``bad`` says what happens to the others."""
-    while True:
-        line = reader.line_num + 1
-        try:
-            record = next(reader)
-        except StopIteration:
+def _json_records(path: Path, bad: BadRows, meter: Meter) -> Iterator[tuple[int, Any]]:
+    """The values of JSON lines, or of one array of objects, with their lines; what cannot be parsed is reported."""
+    with open_bytes(path, meter) as handle:
+        refuse_utf_16(handle, path)
+        begins = handle.peek(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+        if begins == b"[" or (bare_suffix(path) == ".json" and begins != b""):
+            text = io.TextIOWrapper(handle, encoding="utf-8-sig", errors="surrogateescape", newline="")
+            yield from JsonScanner(text, path).items("")
             return
-        except csv.Error as error:
-            bad.report(f"{path}:{line}: {error}")
-            continue
-        if record:
-            yield line, record
+        for number, raw in lines_of(handle, path, bad):
+            if raw.strip():
+                try:
+                    record = json.loads(raw)
+                except UnicodeDecodeError as error:
+                    bad.report(f"{path}:{number}: not UTF-8 text ({error.reason})")
+                except (ValueError, RecursionError) as error:
+                    column = f", column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+                    bad.report(f"{path}:{number}{column}: not JSON ({getattr(error, 'msg', error)})")
+                else:
+                    yield number, record
 
 
-def _json_lines(
+def _json(
     path: Path, wanted: Sequence[str], required: Sequence[str], renames: dict[str, str], bad: BadRows, meter: Meter
 ) -> Iterator[Row]:
     ours = _OurNames(renames)
-    with open_bytes(path, meter) as handle:
-        for number, raw in enumerate(handle, start=1):
-            if not raw.strip():
-                continue
-            try:
-                record = json.loads(raw)
-            except UnicodeDecodeError as error:
-                bad.report(f"{path}:{number}: not UTF-8 text ({error.reason})")
-                continue
-            except (ValueError, RecursionError) as error:
-                column = f", column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-                bad.report(f"{path}:{number}{column}: not JSON ({getattr(error, 'msg', error)})")
-                continue
+    records = _json_records(path, bad, meter)
+    try:
+        for number, record in records:
             if not isinstance(record, dict):
                 bad.report(f"{path}:{number}: not a JSON object")
                 continue
@@ -288,20 +246,22 @@ def _json_lines(
                 bad.report(f"{path}:{number}: no column {absent}")
                 continue
             yield Row({column: _none_if_empty(named.get(column)) for column in wanted}, str(path), number)
+    except BrokenJson as error:  # an array that is broken cannot be read on
+        bad.report(str(error))
 
 
 class _OurNames(dict[str, str]):
-    """A key as it stands in a file -> our name for it; told once for each key, and not for each line."""
+    """A key as it stands in a file -> our name for it, worked out once for each key and not for each line."""
 
     def __init__(self, renames: dict[str, str]) -> None:
         super().__init__()
         self._renames = renames
 
     def __missing__(self, key: str) -> str:
-        found = self._renames.get(key.lower(), key.lower())
+        name = self._renames.get(key.lower(), key.lower())
         if len(self) < 1_000:  # keys that are data must not fill the memory
-            self[key] = found
-        return found
+            self[key] = name
+        return name
 
 
 def _none_if_empty(value: Any) -> Any:
@@ -311,6 +271,8 @@ def _none_if_empty(value: Any) -> Any:
 def _parquet(
     path: Path, wanted: Sequence[str], required: Sequence[str], renames: dict[str, str], bad: BadRows, meter: Meter
 ) -> Iterator[Row]:
+    if archive_of(path) is not None:
+        raise UsageError(f"{path}: Parquet is not read inside an archive; unpack it first")
     try:
         table = pq.ParquetFile(path)
     except (pa.ArrowInvalid, OSError) as error:

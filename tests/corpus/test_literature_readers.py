@@ -69,7 +69,7 @@ def test_entities_are_refused(tmp_path: Path, encoding: str) -> None:
 def test_pubtator(tmp_path: Path) -> None:
     text = (
         "11|t|Aspirin and | fever\n11|a|Given to many.\n11\t0\t7\tAspirin\tChemical\tMESH:D001241\n"
-        "11\t12\t17\tfever\tDisease\tD005334|D000001\n11\t1\t2\tx\tGene\t-\n11\tCID\tD001241\tD005334\n\n"
+        "11\t12\t17\tfever\tDisease\tD005334;D000001\n11\t12\t17\tfever\tDisease\tD005334\n11\t1\t2\tx\tGene\t-\n11\tCID\tD001241\tD005334\n\n"
         "12|t|Two\n12|a|\n"
     )
     reader = open_reader(put(tmp_path / "x.pubtator", text))

@@ -44,7 +44,11 @@ def big_bundle(path: Path) -> None:
         handle.write('{"resourceType": "Bundle", "entry": [')
         for number in range(6_000):
             data = base64.b64encode(text().encode()).decode()
-            resource = {"resourceType": "DocumentReference", "id": "1", "content": [{"attachment": {"data": data}}]}
+            resource = {
+                "resourceType": "DocumentReference",
+                "id": str(number),
+                "content": [{"attachment": {"data": data}}],
+            }
             handle.write((",\n" if number else "") + json.dumps({"resource": resource}))
         handle.write("]}")
 

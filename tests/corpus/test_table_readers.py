@@ -132,7 +132,7 @@ def test_what_is_not_there_or_unknown(tmp_path: Path) -> None:
         open_reader(put(tmp_path / "x.docx", ""))
     with pytest.raises(UsageError, match="unknown format"):
         open_reader(put(tmp_path / "x.tsv", "doc_id\ttext\n"), "word")
-    with pytest.raises(UsageError, match="cannot be opened that way"):
+    with pytest.raises(UsageError, match="the table reader has no option depth"):
         open_reader(tmp_path / "x.tsv", depth=3)
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match="holds no files"):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cogstage.corpus.lexicon import Ambiguity
     from cogstage.graph.cooccurrence import Graph
     from cogstage.graph.options import Unit
+    from cogstage.tables import BadRows
 
 app = typer.Typer(help="Build, import and describe co-occurrence graphs.", no_args_is_help=True, rich_markup_mode=None)
 importing = typer.Typer(help="Take over a graph that others counted.", no_args_is_help=True, rich_markup_mode=None)
@@ -50,7 +51,17 @@ def build(
     ambiguity: str = typer.Option("first", help="A term of several concepts stands for the first, all, or skip it."),
     stop_list: Path | None = typer.Option(None, help="Terms not to look for, one a line."),
     variants: bool = typer.Option(False, "--variants", help="Match plural and hyphen variants too."),
-    format: str = typer.Option("auto", help="table, medline, pubtator, bioc, omop, fhir or mimic; auto tells itself."),
+    format: str = typer.Option("auto", help="Input format, detected by default; `cogstage graph formats` lists all."),
+    column: list[str] | None = typer.Option(
+        None, metavar="OURS=THEIRS", help="What a column is called in the table, like text=note_text."
+    ),
+    date_format: str | None = typer.Option(None, help="How the table writes dates, like %d/%m/%Y."),
+    ids_across_files: bool = typer.Option(
+        False, "--ids-across-files", help="A doc_id means the same document in all files; by default in its own."
+    ),
+    reader_option: list[str] | None = typer.Option(
+        None, metavar="NAME=VALUE", help="Option of the format's reader, like tables=note,drug_exposure."
+    ),
     engine: str = typer.Option("local", help="local or spark."),
     master: str = typer.Option("local[*]", help="Spark: local[*] or spark://host:port."),
     memory: str = typer.Option("4GB", help="Ceiling for counting; what is more goes to disk beside --out."),
@@ -63,6 +74,7 @@ def build(
     """Count which terms occur together, in text or in coded records, and write a graph folder."""
     from typing import cast
 
+    from cogstage.corpus.readers import reader_options
     from cogstage.graph.build import build_graph
     from cogstage.graph.options import BuildOptions, Private, parse_size, parse_window
     from cogstage.tables import BadRows
@@ -80,6 +92,15 @@ def build(
         ambiguity=cast("Ambiguity", ambiguity),
         variants=variants,
         format=format,
+        reader=reader_options(
+            [
+                *(reader_option or ()),
+                *([f"columns={','.join(column)}"] if column else ()),
+                *([f"date_format={date_format}"] if date_format else ()),
+                *(["ids_across_files=true"] if ids_across_files else ()),
+            ],
+            format,
+        ),
     )
     bad, bar = BadRows(skip=skip_bad), progress()
     built = build_graph(
@@ -97,12 +118,28 @@ def build(
         bad=bad,
         progress=bar,
     )
-    _say_skipped(bad.count, bad.first)
+    _say_skipped(bad)
     if as_json:
         result = {"nodes": built.nodes, "edges": built.edges, "skipped": built.skipped, "out": str(out)}
         print_json(result if private else {**result, "documents": built.documents, "units": built.units})
     else:
         typer.echo(f"{out}: {built.nodes:,} nodes, {built.edges:,} edges")
+
+
+@app.command("formats", epilog="Example: cogstage graph formats --json")
+def formats(as_json: bool = JSON) -> None:
+    """Input formats that `graph build` reads, with the options of their readers."""
+    from cogstage.corpus.readers import COMMON_OPTIONS, readers
+
+    kinds = sorted(readers().items())
+    options = {name: {o: a.help for o, a in {**kind.options, **COMMON_OPTIONS}.items()} for name, kind in kinds}
+    if as_json:
+        print_json({name: {"reads": kind.title, "options": options[name]} for name, kind in kinds})
+        return
+    for name, kind in kinds:
+        typer.echo(f"{name}: {kind.title}")
+        for option, meaning in options[name].items():
+            typer.echo(f"  {option}: {meaning}")
 
 
 @importing.command("edges", epilog="Example: cogstage graph import edges pairs.tsv --terms terms.tsv --out graph")
@@ -119,7 +156,7 @@ def import_edges(
 
     bad = BadRows(skip=skip_bad)
     _save(read(edges, terms or None, bad, progress()), out, as_json)
-    _say_skipped(bad.count, bad.first)
+    _say_skipped(bad)
 
 
 @importing.command(
@@ -208,8 +245,6 @@ def _save(graph: Graph, out: Path, as_json: bool) -> None:
         typer.echo(f"{out}: {graph.n_nodes:,} nodes, {graph.n_edges:,} edges")
 
 
-def _say_skipped(count: int, first: list[str]) -> None:
-    if count:
-        typer.echo(f"{count:,} bad rows were skipped; the first:", err=True)
-        for line in first:
-            typer.echo(f"  {line}", err=True)
+def _say_skipped(bad: BadRows) -> None:
+    for line in bad.summary():
+        typer.echo(line, err=True)

@@ -8,7 +8,8 @@ from pathlib import Path
 from xml.parsers import expat
 
 from cogstage.errors import CogstageError
-from cogstage.tables import BadRows, Meter, open_bytes
+from cogstage.input_files import Meter, open_bytes
+from cogstage.tables import BadRows
 
 _CHUNK = 1 << 16
 _LONGEST_PROLOG = 1 << 20

@@ -88,7 +88,7 @@ def build_graph(
             "options": repr(options),
             "version": software_version(),
             "engine": engine,
-            "inputs": _stamps(reader.files),
+            "inputs": _stamps(reader.files_on_disk),
             "lexicon": _lexicon_stamp(lexicon),
             "stop_list": repr(stop_list),
             "seed": seed,
@@ -128,7 +128,7 @@ def _build(out: Path, job: BuildJob, engine: Engine, lexicon: list[dict[str, str
         made_with = {
             "how": "build",
             **options.as_meta(),
-            "inputs": _hashes(job.reader.files) if options.private is None else None,
+            "inputs": _hashes(job.reader.files_on_disk) if options.private is None else None,
             "lexicon": lexicon,
             "documents": n_documents,
             "units": census.n_units,

@@ -96,6 +96,7 @@ class BuildOptions:
             "ambiguity": self.ambiguity,
             "variants": self.variants,
             "format": self.format,
+            "reader": dict(self.reader),
         }
 
 

@@ -33,9 +33,7 @@ def usable(documents: Iterable[Document], options: BuildOptions, bad: BadRows) -
     """The documents that have what the unit needs; the others are bad rows."""
     windowed = options.unit == "patient-window"
     for document in documents:
-        if windowed and document.patient_id is None:
-            bad.report(f"{document.where}, column patient_id: no value, but --unit patient-window needs one")
-        elif windowed and options.window is not None and document.date is None:
+        if windowed and options.window is not None and document.date is None:
             bad.report(f"{document.where}, column date: no value, but --window {options.window}d needs one")
         else:
             yield document
@@ -120,12 +118,12 @@ class Finder:
         unit = np.zeros(len(documents), np.uint64)
         marks = np.zeros(len(documents), np.uint64)
         for place, document in enumerate(documents):
-            own = number_of("document", document.doc_id)
+            own = number_of("document", document.scope, document.doc_id)
             group[place] = own if document.patient_id is None else number_of("patient", document.patient_id)
             if options.unit == "document":
                 unit[place] = own
             elif options.unit == "sentence":
-                marks[place] = number_of("sentences", document.doc_id, document.where)
+                marks[place] = number_of("sentences", document.scope, document.doc_id)
             elif options.window is not None and document.date is not None:
                 days = (document.date.toordinal() - EPOCH) // options.window
                 unit[place] = days % 2**64  # two's complement

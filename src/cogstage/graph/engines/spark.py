@@ -12,13 +12,15 @@ import os
 import socket
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cogstage.artefact import to_json, write_text
-from cogstage.corpus.readers import open_reader, recognise
+from cogstage.corpus.names import CodeNames
+from cogstage.corpus.readers import open_reader
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.counting import Census
 from cogstage.graph.edges import Edges
@@ -59,7 +61,7 @@ class SparkEngine:
         self.session, self._own = open_session(master)
         self.context = self.session.sparkContext
         self._shared: list[Any] = []
-        self._names: dict[str, tuple[str, str]] = {}
+        self._names = CodeNames()
         self.runs: list[Run] = []
         self.n_blocks = 1
 
@@ -70,10 +72,8 @@ class SparkEngine:
 
     def find(self) -> int:
         """Find the keys of every piece of documents that has no run yet, and learn what the readers learned."""
-        job, options = self.job, self.job.options
-        files = [str(path) for path in job.reader.files]
-        together = options.format == "omop" or (options.format == "auto" and recognise(Path(files[0])) == "omop")
-        parts = [files] if together else [[file] for file in files]
+        job, options = self.job, replace(self.job.options, format=self.job.reader.format)
+        parts = [[str(path) for path in part] for part in job.reader.parts()]
         todo = [(number, part) for number, part in enumerate(parts) if not _end(job.work, number).exists()]
         skip, work, shared = job.bad.skip, job.work, self._share(job.finder)
 
@@ -106,8 +106,8 @@ class SparkEngine:
         """Mark the parts that were read to their end; the first error of the others ends the build."""
         for item in ends:
             if item[0] == "end":
-                _, part, pieces, bad, first, names = item
-                about = {"pieces": pieces, "bad": bad, "first": first, "names": {c: list(n) for c, n in names.items()}}
+                _, part, pieces, bad, names = item
+                about = {"pieces": pieces, "bad": asdict(bad), "names": names.to_dict()}
                 write_text(_end(self.job.work, part), to_json(about))
         for item in ends:
             if item[0] == "error":
@@ -122,10 +122,8 @@ class SparkEngine:
             if len(runs) != about["pieces"]:
                 raise CogstageError(f"{job.work.path}: what Spark found is not all there; build again without resume")
             self.runs += runs
-            job.bad.count += about["bad"]
-            job.bad.first = (job.bad.first + about["first"])[:5]
-            for code, (name, kind) in about["names"].items():
-                self._names.setdefault(code, (name, kind))
+            job.bad.add(BadRows(**about["bad"]))
+            self._names.merge(CodeNames.from_dict(about["names"]))
         for run in self.runs:
             job.keys.add(run.codes)
         job.keys.seal()
@@ -165,7 +163,7 @@ class SparkEngine:
 
     def names_of(self, codes: Iterable[str]) -> Mapping[str, tuple[str, str]]:
         """Names and types that the source gives these codes."""
-        return {code: self._names[code] for code in codes if code in self._names}
+        return self._names.best(codes)
 
     def stop(self) -> None:
         """End the session if it was opened here, else free what it held for this graph."""
@@ -203,7 +201,7 @@ def read_part(
             if number >= done:
                 yield "piece", part, number, piece
             number += 1
-        yield "end", part, number, bad.count, bad.first, dict(reader.names_of(codes))
+        yield "end", part, number, bad, reader.all_names_of(codes)
     except CogstageError as error:
         yield "error", part, str(error), error.exit_code
 

@@ -8,8 +8,9 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import ClassVar
 
-from cogstage.corpus.readers import Reader
+from cogstage.corpus.readers import XML, Reader, ReaderOption, Sample, truth
 from cogstage.corpus.records import Document
 from cogstage.corpus.xml_stream import stream_elements, text_of
 from cogstage.tables import BadRows
@@ -24,8 +25,29 @@ class MedlineReader(Reader):
     ``qualifiers`` adds ``D003920/Q000188`` for every descriptor with its qualifiers; ``major`` keeps major topics only.
     """
 
-    def __init__(self, files: Sequence[Path], bad: BadRows, qualifiers: bool = False, major: bool = False) -> None:
-        super().__init__(files, bad)
+    format = "medline"
+    title = "PubMed/MEDLINE XML"
+    suffixes = XML
+    options: ClassVar = {
+        "qualifiers": ReaderOption("true: headings with their qualifiers as well", truth),
+        "major": ReaderOption("true: major topics only", truth),
+    }
+
+    @classmethod
+    def recognises(cls, sample: Sample) -> int:
+        """XML of PubMed."""
+        marks = ("<PubmedArticle", "<MedlineCitation", "Pubmed")
+        return 2 * int(sample.suffix in XML and any(mark in sample.beginning for mark in marks))
+
+    def __init__(
+        self,
+        files: Sequence[Path],
+        bad: BadRows,
+        qualifiers: bool = False,
+        major: bool = False,
+        ids_across_files: bool = False,
+    ) -> None:
+        super().__init__(files, bad, ids_across_files)
         self.qualifiers = qualifiers
         self.major = major
 
@@ -59,11 +81,12 @@ class MedlineReader(Reader):
             if self.major and not any(e.get("MajorTopicYN") == "Y" for e in (descriptor, *qualifiers)):
                 continue
             name = text_of(descriptor)
-            self._name(code, name, "mesh")
+            self.code_names.add(code, name, "mesh", "", vocabulary=True)
             codes.append(code)
             for qualifier in qualifiers if self.qualifiers else ():
                 if ui := qualifier.get("UI"):
-                    self._name(f"{code}/{ui}", f"{name}/{text_of(qualifier)}", "mesh")
+                    full = f"{name}/{text_of(qualifier)}"
+                    self.code_names.add(f"{code}/{ui}", full, "mesh", "", vocabulary=True)
                     codes.append(f"{code}/{ui}")
         return tuple(dict.fromkeys(codes))
 
@@ -74,9 +97,9 @@ def publication_date(citation: ET.Element) -> datetime.date | None:
     if date is None or not (year := _YEAR.search(text_of(date))):
         return None
     month = text_of(date.find("Month"))
-    number = int(month) if month.isdecimal() else _MONTHS.get(month[:3].lower(), 1)
     day = text_of(date.find("Day"))
     try:
+        number = int(month) if month.isdecimal() else _MONTHS.get(month[:3].lower(), 1)
         return datetime.date(int(year[0]), number, int(day) if day.isdecimal() else 1)
     except ValueError:
         return datetime.date(int(year[0]), 1, 1)

@@ -1,0 +1,131 @@
+"""What a source calls its codes: every name with how often it was used, and by how many patients.
+
+A name in a record may be one patient's own words, so whoever publishes names needs to know how many patients share
+one; names from a vocabulary table are marked as such.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from cogstage.input_files import is_clean
+
+LONGEST_NAME = 200  # characters; longer ones are sentences
+MOST_NAMES = 1_000  # different names kept for one code
+PATIENTS_COUNTED = 100  # patients of a name are counted exactly up to this many
+
+
+@dataclass(frozen=True, slots=True)
+class NameCount:
+    """A name of a code: how many records use it, how many patients they belong to (documents, without patients)."""
+
+    name: str
+    type: str
+    count: int
+    patients: int  # PATIENTS_COUNTED stands for that many or more; 0 for a name from a vocabulary alone
+    vocabulary: bool  # from a vocabulary table, not from a record
+
+
+class _Uses:
+    """How often one name was used; hashes of patients are held until there are enough of them."""
+
+    __slots__ = ("count", "many", "patients", "type", "vocabulary")
+
+    def __init__(self, type: str) -> None:
+        self.type, self.count, self.vocabulary, self.many = type, 0, False, False
+        self.patients = array("Q")
+
+    def meet(self, patients: Iterable[int]) -> None:
+        for patient in patients:
+            if self.many or patient in self.patients:
+                continue
+            self.patients.append(patient)
+            if len(self.patients) >= PATIENTS_COUNTED:
+                self.patients, self.many = array("Q"), True
+
+
+class CodeNames:
+    """The names of codes as they are met; the commonest is the code's name, ties go to the first in the alphabet."""
+
+    def __init__(self) -> None:
+        self._uses: dict[str, dict[str, _Uses]] = {}
+
+    def __contains__(self, code: str) -> bool:
+        return code in self._uses
+
+    def __len__(self) -> int:
+        return len(self._uses)
+
+    def codes(self) -> list[str]:
+        """The codes that have a name."""
+        return list(self._uses)
+
+    def add(self, code: str, name: object, type: object, patient: str, vocabulary: bool = False) -> None:
+        """A record of ``patient`` (or this document, where there is none) calls the code ``name``."""
+        if not isinstance(name, str) or not (name := " ".join(name.split())):
+            return
+        names = self._uses.get(code)
+        if names is None:
+            names = self._uses[code] = {}
+        uses = names.get(name)
+        if uses is None:
+            if len(name) > LONGEST_NAME or len(names) >= MOST_NAMES or not is_clean(name):
+                return
+            kind = type if isinstance(type, str) and is_clean(type) else ""
+            uses = names[name] = _Uses(kind)
+        uses.count += 1
+        uses.vocabulary = uses.vocabulary or vocabulary
+        if not vocabulary and not uses.many:
+            digest = blake2b(patient.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+            uses.meet((int.from_bytes(digest, "little"),))
+
+    def merge(self, other: CodeNames) -> None:
+        """Take over what another part of the same source said."""
+        for code, names in other._uses.items():
+            mine = self._uses.setdefault(code, {})
+            for name, theirs in names.items():
+                uses = mine.setdefault(name, _Uses(theirs.type))
+                uses.count += theirs.count
+                uses.vocabulary = uses.vocabulary or theirs.vocabulary
+                uses.many = uses.many or theirs.many
+                uses.meet(theirs.patients)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: what :meth:`from_dict` reads."""
+        return {
+            code: {n: [u.type, u.count, u.vocabulary, u.many, list(u.patients)] for n, u in names.items()}
+            for code, names in self._uses.items()
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> CodeNames:
+        """What :meth:`to_dict` made."""
+        names = cls()
+        for code, uses in stored.items():
+            for name, (kind, count, vocabulary, many, patients) in uses.items():
+                use = names._uses.setdefault(code, {})[name] = _Uses(kind)
+                use.count, use.vocabulary, use.many, use.patients = count, vocabulary, many, array("Q", patients)
+        return names
+
+    def only(self, codes: Iterable[str]) -> CodeNames:
+        """The names of these codes alone."""
+        kept = CodeNames()
+        kept._uses = {code: self._uses[code] for code in codes if code in self._uses}
+        return kept
+
+    def of(self, code: str) -> list[NameCount]:
+        """All names of a code: those of a vocabulary first, then the commonest."""
+        listed = [
+            NameCount(name, u.type, u.count, PATIENTS_COUNTED if u.many else len(u.patients), u.vocabulary)
+            for name, u in self._uses.get(code, {}).items()
+        ]
+        return sorted(listed, key=lambda use: (not use.vocabulary, -use.count, use.name))
+
+    def best(self, codes: Iterable[str]) -> Mapping[str, tuple[str, str]]:
+        """Name and type of each code that has one."""
+        named = ((code, self.of(code)) for code in codes)
+        return {code: (names[0].name, names[0].type) for code, names in named if names}
