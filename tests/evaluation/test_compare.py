@@ -44,22 +44,24 @@ def inputs() -> tuple[Graph, Dataset]:
 @pytest.fixture(scope="module")
 def finished(inputs: tuple[Graph, Dataset], tmp_path_factory: pytest.TempPathFactory) -> Comparison:
     out = tmp_path_factory.mktemp("comparison") / "table"
-    return cs.compare(*inputs, methods=METHODS, seeds=2, out=out, ranking_heads=20)
+    return cs.compare(*inputs, methods=METHODS, seeds=2, out=out, ranking_heads=20, test=True)
 
 
 def stamps(folder: Path) -> dict[str, int]:
-    return {path.name: path.stat().st_mtime_ns for path in (folder / "cells").glob("*/*.json")}
+    """When each cell was written, by split and name."""
+    cells = folder.glob("*/cells/*/*.json")
+    return {f"{path.parts[-4]}/{path.name}": path.stat().st_mtime_ns for path in cells}
 
 
 def test_results_hold_every_cell_and_metric(finished: Comparison, inputs: tuple[Graph, Dataset]) -> None:
-    rows = pq.read_table(finished.folder / "results.parquet").to_pylist()
+    rows = pq.read_table(finished.folder / "test" / "results.parquet").to_pylist()
     keys = {(row["method"], row["relation"], row["seed"]) for row in rows}
     assert keys == {(m, r, s) for m in METHODS for r in RELATIONS for s in (0, 1)}
     metrics = {row["metric"] for row in rows}
     assert {"f1", "auroc", "auprc", "mcc", "brier", "ece", "mrr", "hits@10", "seconds", "peak_mb"} <= metrics
     by_key = {(r["method"], r["relation"], r["seed"], r["metric"]): r for r in rows}
     pairs = inputs[1].pairs("may_treat", "test")
-    path = finished.folder / "predictions" / "planted" / "svd+distmult~may_treat~1.parquet"
+    path = finished.folder / "test" / "predictions" / "planted" / "svd+distmult~may_treat~1.parquet"
     found = pq.read_table(path).to_pydict()
     assert found["head"] == pairs.head.tolist()
     assert found["label"] == pairs.label.tolist()
@@ -71,17 +73,17 @@ def test_results_hold_every_cell_and_metric(finished: Comparison, inputs: tuple[
 
 
 def test_tables_and_plots_are_written(finished: Comparison) -> None:
-    markdown = (finished.folder / "table.md").read_text()
+    markdown = (finished.folder / "test" / "table.md").read_text()
     assert "| SVD + DistMult | **" in markdown
     assert "time (s) | CPU (s) | memory (MB)" in markdown
-    latex = (finished.folder / "table.tex").read_text()
+    latex = (finished.folder / "test" / "table.tex").read_text()
     assert latex.count("\\begin{tabular}") == latex.count("\\end{tabular}") == 3
     assert "may\\_treat" in latex
-    rows = list(csv.DictReader(io.StringIO((finished.folder / "table.csv").read_text())))
+    rows = list(csv.DictReader(io.StringIO((finished.folder / "test" / "table.csv").read_text())))
     f1 = {(r["method"], r["relation"]): float(r["mean"]) for r in rows if r["metric"] == "f1"}
     mean = np.mean([f1["ppmi", r] for r in RELATIONS])
     assert f1["ppmi", MACRO] == pytest.approx(mean, abs=1e-5)
-    names = {path.name for path in (finished.folder / "plots").iterdir()}
+    names = {path.name for path in (finished.folder / "test" / "plots").iterdir()}
     assert {"f1-bars-planted.svg", "precision-recall-planted.png", "reliability-planted.svg"} <= names
 
 
@@ -101,14 +103,15 @@ def test_every_bar_stands_beside_its_method(finished: Comparison) -> None:
 
 def test_a_second_run_only_does_what_is_missing(finished: Comparison, inputs: tuple[Graph, Dataset]) -> None:
     before = stamps(finished.folder)
-    gone = finished.folder / "cells" / "planted" / "ppmi~causes~1.json"
+    gone = finished.folder / "dev" / "cells" / "planted" / "ppmi~causes~1.json"
     content = json.loads(gone.read_text())
     gone.unlink()
     again = cs.compare(*inputs, methods=METHODS, seeds=2, out=finished.folder, ranking_heads=20, plots=False)
     after = stamps(finished.folder)
-    assert {name for name in before if before[name] != after[name]} == {gone.name}
+    assert {name for name in before if before[name] != after[name]} == {f"dev/{gone.name}"}
     assert json.loads(gone.read_text())["metrics"] == content["metrics"]
     assert again.cells.keys() == finished.cells.keys()
+    assert (again.split, finished.split) == ("dev", "test")
 
 
 def test_a_cell_of_other_settings_is_computed_again(
@@ -116,7 +119,7 @@ def test_a_cell_of_other_settings_is_computed_again(
 ) -> None:
     folder = tmp_path / "table"
     shutil.copytree(finished.folder, folder)
-    old, unknown = (folder / "cells" / "planted" / f"svd+distmult~causes~{seed}.json" for seed in (0, 1))
+    old, unknown = (folder / "dev" / "cells" / "planted" / f"svd+distmult~causes~{seed}.json" for seed in (0, 1))
     found = json.loads(old.read_text(encoding="utf-8"))
     assert "rate=" in found["settings"]  # it says how the method was set up
     for path, settings in ((old, {"settings": "other ones"}), (unknown, {})):
@@ -124,7 +127,7 @@ def test_a_cell_of_other_settings_is_computed_again(
         path.write_text(json.dumps({**cell, "seed": int(path.stem[-1])}), encoding="utf-8")
     before = stamps(folder)
     cs.compare(*inputs, methods=METHODS, seeds=2, out=folder, ranking_heads=0, plots=False)
-    assert {name for name, stamp in stamps(folder).items() if stamp != before[name]} == {old.name}
+    assert {name for name, stamp in stamps(folder).items() if stamp != before[name]} == {f"dev/{old.name}"}
     assert json.loads(old.read_text(encoding="utf-8"))["settings"] == found["settings"]
 
 
@@ -147,7 +150,7 @@ def test_two_data_sets_side_by_side(finished: Comparison, inputs: tuple[Graph, D
     both = {"degree": data, "uniform": planted(800, relations=RELATIONS, shuffled=True)[1]}
     result = cs.compare(graph, both, ["always-positive", "ppmi"], 1, tmp_path / "t", ranking_heads=0, plots=False)
     assert result.datasets == ["degree", "uniform"]
-    text = (tmp_path / "t" / "table.md").read_text()
+    text = (tmp_path / "t" / "dev" / "table.md").read_text()
     assert "F1, degree | AUROC, degree | F1, uniform | AUROC, uniform" in text
 
 
@@ -162,9 +165,45 @@ def test_seeds_with_and_without_ranking_make_one_table(inputs: tuple[Graph, Data
         assert ranked.seeds == seeds
     assert result.figures("planted", "f1")["degree", MACRO].seeds == 2
     assert np.isnan(result.figures("planted", "mrr")["ppmi", "may_treat"].mean)
-    text = (tmp_path / "table" / "table.md").read_text(encoding="utf-8")
+    text = (tmp_path / "table" / "dev" / "table.md").read_text(encoding="utf-8")
     assert "| Degree | 2 | " in text
     assert f"| {result.figures('planted', 'mrr')['degree', MACRO].mean:.3f} |" in text.replace("**", "")
+
+
+def test_nothing_of_the_test_pairs_is_computed_unless_asked(
+    inputs: tuple[Graph, Dataset], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph, data = inputs
+    result = cs.compare(graph, data, ["degree"], 1, tmp_path / "t", ranking_heads=5, plots=False)
+    assert result.split == "dev"
+    assert not (tmp_path / "t" / "test").exists()
+    pairs = data.pairs("may_treat", "dev")
+    written = pq.read_table(tmp_path / "t" / "dev" / "predictions" / "planted" / "degree~may_treat~0.parquet")
+    assert written.column("head").to_pylist() == pairs.head.tolist()
+    before = stamps(tmp_path / "t")
+    tested = cs.compare(graph, data, ["degree"], 1, tmp_path / "t", ranking_heads=5, plots=False, test=True)
+    assert tested.split == "test"
+    assert {name for name in stamps(tmp_path / "t") if name not in before} == {
+        f"test/degree~{relation}~0.json" for relation in RELATIONS
+    }
+    assert "on test pairs" in (tmp_path / "t" / "test" / "table.md").read_text(encoding="utf-8")
+    assert "test pairs" not in (tmp_path / "t" / "dev" / "table.md").read_text(encoding="utf-8")
+
+
+def test_names_from_a_manifest_never_leave_the_folder(inputs: tuple[Graph, Dataset], tmp_path: Path) -> None:
+    graph, data = inputs
+    hostile = dataclasses.replace(data, manifest={"options": {"negatives": "../../escaped"}})
+    with pytest.raises(CogstageError, match="cannot be the name of a file"):
+        cs.compare(graph, hostile, ["degree"], 1, tmp_path / "deep" / "t")
+    relation = "../../escaped"
+    pairs = {(relation, split): data.pairs("causes", split) for split in ("train", "dev", "test")}
+    named = dataclasses.replace(data, relations=(relation,), _pairs=pairs)
+    with pytest.raises(CogstageError, match="cannot be the name of a file"):
+        cs.compare(graph, {"ok": named}, ["degree"], 1, tmp_path / "deep" / "t2")
+    with pytest.raises(CogstageError, match="cannot be the name of a file"):
+        cs.compare(graph, {"../x": data}, ["degree"], 1, tmp_path / "deep" / "t3")
+    assert not list(tmp_path.rglob("*escaped*"))
+    assert not list(tmp_path.glob("x*"))
 
 
 def test_a_cell_that_fails_is_named_and_the_rest_is_kept(inputs: tuple[Graph, Dataset], tmp_path: Path) -> None:
@@ -176,7 +215,7 @@ def test_a_cell_that_fails_is_named_and_the_rest_is_kept(inputs: tuple[Graph, Da
     kept = Comparison.gather(tmp_path / "t")
     assert ("planted", "svd+distmult", "may_treat", 0) in kept.cells
     assert ("planted", "svd+distmult", "causes", 0) not in kept.cells
-    assert "–" in (tmp_path / "t" / "table.md").read_text()
+    assert "–" in (tmp_path / "t" / "dev" / "table.md").read_text()
 
 
 def test_killed_and_started_again(inputs: tuple[Graph, Dataset], tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cogstage.evaluation.cell import Place
+from cogstage.errors import CogstageError
+from cogstage.evaluation.comparison_folder import CellKey, ComparisonFolder
 from cogstage.evaluation.methods import GROUPS, expand, find, is_baseline, title
 from cogstage.evaluation.metrics import score
 from cogstage.evaluation.results import MACRO, Comparison
@@ -22,7 +24,7 @@ QUALITY = {"degree": 0.0, "svd+distmult": 1.0, "line+ntn": 0.97, "cogstage": 2.0
 
 def made_up(folder: Path, quality: dict[str, float] = QUALITY, relations: tuple[str, ...] = ("causes",)) -> Comparison:
     rng = np.random.default_rng(0)
-    place = Place(folder)
+    files = ComparisonFolder(folder).split("dev")
     for relation in relations:
         head, label = rng.integers(0, 80, 500), rng.integers(0, 2, 500)
         for method, strength in quality.items():
@@ -33,15 +35,16 @@ def made_up(folder: Path, quality: dict[str, float] = QUALITY, relations: tuple[
                 found = {
                     n: {"value": v, "interval": list(interval(values[n]))} for n, v in score(label, probability).items()
                 }
-                key = ("degree", method, relation, seed)
-                for path in (place.cell(*key), place.predictions(*key), place.replicates(*key)):
+                key = CellKey("degree", method, relation, seed)
+                for path in (files.cell(key), files.predictions(key), files.replicates(key)):
                     path.parent.mkdir(parents=True, exist_ok=True)
-                np.savez(place.replicates(*key), **values)
+                np.savez(files.replicates(key), **values)
                 table = {"head": head, "tail": head, "label": label, "probability": probability}
-                pq.write_table(pa.table(table), place.predictions(*key))
-                cell = dict(zip(("dataset", "method", "relation", "seed"), key, strict=True))
-                place.cell(*key).write_text(
-                    json.dumps({**cell, "metrics": found, "seconds": 1.0, "cpu_seconds": 1.0, "peak_mb": 100.0})
+                pq.write_table(pa.table(table), files.predictions(key))
+                files.cell(key).write_text(
+                    json.dumps(
+                        {**key._asdict(), "metrics": found, "seconds": 1.0, "cpu_seconds": 1.0, "peak_mb": 100.0}
+                    )
                 )
     return Comparison.gather(folder)
 
@@ -59,10 +62,69 @@ def test_marks_against_the_best_baseline(tmp_path: Path) -> None:
     assert strongest is not None
     assert comparison.mcnemar("degree", strongest, "causes") is None
     comparison.write()
-    text = (tmp_path / "table.md").read_text()
+    text = (tmp_path / "dev" / "table.md").read_text()
     best = figures["cogstage", "causes"]
     assert f"| CogStage | 3 | **{best.mean:.3f} ± {best.sd:.3f}**\\*\\*" in text
-    assert "$^{\\ast\\ast}$" in (tmp_path / "table.tex").read_text()
+    assert "$^{\\ast\\ast}$" in (tmp_path / "dev" / "table.tex").read_text()
+
+
+def test_damaged_cells_are_named(tmp_path: Path) -> None:
+    made_up(tmp_path)
+    files, key = ComparisonFolder(tmp_path).split("dev"), CellKey("degree", "cogstage", "causes", 1)
+    cell, replicates, predictions = files.cell(key), files.replicates(key), files.predictions(key)
+    whole = {path: path.read_bytes() for path in (cell, replicates, predictions)}
+    for damage in (
+        b"",
+        whole[cell][:50],
+        b"[]",
+        b'{"dataset": "degree"}',
+        whole[cell].replace(b'"seed": 1', b'"seed": 2'),
+    ):
+        cell.write_bytes(damage)
+        with pytest.raises(CogstageError, match=r"cogstage~causes~1\.json is damaged"):
+            Comparison.gather(tmp_path)
+    cell.write_bytes(whole[cell])
+    for path in (replicates, predictions):
+        path.write_bytes(whole[path][:100])
+        with pytest.raises(CogstageError, match=f"{re.escape(path.name)} is damaged"):
+            Comparison.gather(tmp_path).write(plots=False)
+        path.write_bytes(whole[path])
+    Comparison.gather(tmp_path).write(plots=False)
+
+
+def test_holm_is_applied_over_the_relations_of_a_table(tmp_path: Path) -> None:
+    """Raw p values by counting signs, corrected by hand: smallest times three, and so on."""
+    names = ("causes", "may_treat", "symptom_of")
+    comparison = made_up(tmp_path, {"degree": 0.0, "svd+distmult": 1.0, "cogstage": 1.06}, names)
+    figures = comparison.figures("degree", "auroc")
+    raw = {}
+    for relation in names:
+        ours, theirs = (
+            comparison.replicates("degree", method, relation, "auroc")
+            for method in ("cogstage", str(comparison.best_baseline("degree", relation, "auroc")))
+        )
+        wins = sum(a > b for a, b in zip(ours.tolist(), theirs.tolist(), strict=True))
+        raw[relation] = min(1.0, 2 * (min(wins, len(ours) - wins) + 1) / (len(ours) + 1))
+    assert len(set(raw.values())) == 3
+    ordered = sorted(names, key=lambda relation: raw[relation])
+    expected, running = {}, 0.0
+    for factor, relation in zip((3, 2, 1), ordered, strict=True):
+        running = max(running, min(1.0, factor * raw[relation]))
+        expected[relation] = running
+    for relation in names:
+        assert figures["cogstage", relation].p == pytest.approx(expected[relation])
+    assert any(expected[relation] > raw[relation] for relation in names)
+
+
+def test_a_floor_that_is_too_good_is_warned_of(tmp_path: Path) -> None:
+    comparison = made_up(tmp_path, {"degree": 1.5, "svd+distmult": 3.0, "cogstage": 1.0})
+    lines = comparison.floor_warnings()
+    assert len(lines) == 2
+    assert "Degree alone has AUROC 0.9" in lines[0]
+    assert "better than the model" in lines[1]
+    comparison.write(plots=False)
+    assert "Degree alone" in (tmp_path / "dev" / "table.md").read_text(encoding="utf-8")
+    assert made_up(tmp_path / "other", {"degree": 0.1, "cogstage": 1.0}).floor_warnings() == []
 
 
 def test_mean_and_spread_over_seeds(tmp_path: Path) -> None:
@@ -77,15 +139,15 @@ def test_mean_and_spread_over_seeds(tmp_path: Path) -> None:
     assert figures["cogstage", MACRO].mean == pytest.approx(both.mean())
     assert figures["cogstage", MACRO].sd == pytest.approx(both.mean(axis=0).std(ddof=1))
     assert comparison.relations("degree") == ["may_treat", "causes"]
-    Place(tmp_path).cell("degree", "cogstage", "causes", 0).unlink()
-    Place(tmp_path).cell("degree", "cogstage", "causes", 1).unlink()
-    Place(tmp_path).cell("degree", "cogstage", "causes", 2).unlink()
+    files = ComparisonFolder(tmp_path).split("dev")
+    for seed in range(3):
+        files.cell(CellKey("degree", "cogstage", "causes", seed)).unlink()
     partial = Comparison.gather(tmp_path).figures("degree", "f1")
-    Place(tmp_path).cell("degree", "degree", "causes", 0).unlink()
+    files.cell(CellKey("degree", "degree", "causes", 0)).unlink()
     fewer = Comparison.gather(tmp_path)
     fewer.write(plots=False)
-    assert "| Degree | 2–3 | " in (tmp_path / "table.md").read_text(encoding="utf-8")
-    assert "Degree & 2--3 & " in (tmp_path / "table.tex").read_text(encoding="utf-8")
+    assert "| Degree | 2–3 | " in (tmp_path / "dev" / "table.md").read_text(encoding="utf-8")
+    assert "Degree & 2--3 & " in (tmp_path / "dev" / "table.tex").read_text(encoding="utf-8")
     assert ("cogstage", MACRO) not in partial  # an average over fewer relations is no average
 
 

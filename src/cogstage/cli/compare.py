@@ -18,7 +18,7 @@ def compare(
         "--methods",
         "-m",
         help="Comma-separated: names such as svd+ntn, degree, cogstage, or the groups floor, paper, modern, "
-        "cogstage-variants. Default: floor,paper,cogstage-variants.",
+        "fresh, cogstage-variants. Default: floor,paper,fresh,cogstage-variants.",
     ),
     seeds: int = typer.Option(5, "--seeds", min=1, help="How many seeds, counted from --seed."),
     seed: int = typer.Option(0, "--seed", min=0, help="The first seed."),
@@ -27,11 +27,15 @@ def compare(
     ranking_heads: int = typer.Option(
         200, "--ranking-heads", min=0, help="Heads whose tails are ranked for MRR and Hits@k; 0 leaves ranking out."
     ),
+    test: bool = typer.Option(
+        False, "--test", help="Also measure on the test pairs and show those figures; once, when all is chosen."
+    ),
     plots: bool = typer.Option(True, "--plots/--no-plots", help="Draw bars, precision-recall and reliability curves."),
     as_json: bool = typer.Option(False, "--json", help="Print the results as JSON instead of the table."),
 ) -> None:
     """Compare methods on one frozen data set: the paper's table, and more columns.
 
+    Figures are those of the dev pairs. With --test the test pairs are measured, too, and shown instead.
     A run that was stopped goes on where it was; more methods, seeds or data sets may be added to the same folder.
 
     Example: cogstage compare --graph graph --dataset data --methods floor,svd+distmult,cogstage --seeds 3 --out table
@@ -62,6 +66,7 @@ def compare(
         ranking_heads,
         plots,
         progress(),
+        test,
     )
     if as_json:
         print_json(list(result.rows()))

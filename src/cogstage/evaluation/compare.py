@@ -1,5 +1,7 @@
 """All methods × relations × seeds on frozen data: cell by cell, on all cores, resumed where it stopped.
 
+Figures are those of the dev pairs, to choose by. Test pairs are scored only if that is asked for.
+
 The folder gathers cells over several calls (other methods, more seeds, a second data set); tables and plots are made
 of all that is there. A finished cell is computed again only if its method's settings have changed since.
 """
@@ -16,10 +18,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cogstage.artefact import is_artefact, new_file, new_folder, read_meta, to_json, write_text
+from cogstage.artefact import (
+    is_artefact,
+    lock_folder,
+    new_file,
+    new_folder,
+    read_meta,
+    safe_name,
+    to_json,
+    write_text,
+)
 from cogstage.baselines.contract import ALL
 from cogstage.errors import CogstageError, UsageError
-from cogstage.evaluation.cell import VECTORS, Place
+from cogstage.evaluation.comparison_folder import CellKey, ComparisonFolder, read_cell
+from cogstage.evaluation.comparison_process import VECTORS
 from cogstage.evaluation.inputs import dataset_hash, save_dataset
 from cogstage.evaluation.methods import encoder_of, expand, find, is_baseline
 from cogstage.evaluation.results import Comparison
@@ -57,8 +69,12 @@ def compare(
     ranking_heads: int = RANKING_HEADS,
     plots: bool = True,
     progress: Progress = SILENT,
+    test: bool = False,
 ) -> Comparison:
     """Run what is missing in ``out``, then write the results, tables and plots of all that is there.
+
+    The figures are those of the dev pairs; with ``test`` also those of the test pairs, which are then what is
+    returned. Ask for them once, at the end: what was chosen by test figures has no test figures.
 
     ``data`` may be several data sets by name (uniform and degree negatives, say): their tables stand side by side.
     ``seeds`` is a number (0, 1, ...) or the seeds themselves. ``ranking_heads`` heads at most are ranked (0: none).
@@ -69,15 +85,20 @@ def compare(
     if not chosen_seeds or jobs < 1:
         raise UsageError("a comparison needs at least one seed and one job")
     names = expand(methods)
-    place = _prepare(Path(out), graph, named)
-    tasks = [
-        task
-        for name, dataset in named.items()
-        for task in _tasks(place, name, _relations(dataset, relations), names, chosen_seeds)
-    ]
-    failed = _run(place, tasks, jobs, ranking_heads, progress)
-    result = Comparison.gather(place.folder)
-    result.write(plots=plots)
+    splits = ("dev", "test") if test else ("dev",)
+    with lock_folder(out):
+        place = _prepare(Path(out), graph, named)
+        tasks = [
+            task
+            for name, dataset in named.items()
+            for task in _tasks(place, name, dataset, relations, names, chosen_seeds, splits, progress)
+        ]
+        failed = _run(place, tasks, jobs, ranking_heads, splits, progress)
+        for split in splits:
+            result = Comparison.gather(place.folder, split)
+            result.write(plots=plots)
+    for warning in result.floor_warnings():
+        progress.say(f"warning: {warning}")
     if failed:
         first = next(iter(failed.items()))
         raise CogstageError(
@@ -90,28 +111,32 @@ def compare(
 def dataset_name(data: Dataset) -> str:
     """The data set's kind of negatives, which is what tells two data sets of one graph apart."""
     options = data.manifest.get("options", {})
-    return str(options.get("negatives", "dataset")) if isinstance(options, Mapping) else "dataset"
+    name = options.get("negatives", "dataset") if isinstance(options, Mapping) else "dataset"
+    return safe_name(name, "the data set's manifest")
 
 
-def _relations(data: Dataset, asked: Sequence[str] | None) -> list[str]:
+def _relations(data: Dataset, asked: Sequence[str] | None, split: str) -> list[str]:
+    """The relations to compare on: those asked for (or all) that have pairs in the split."""
     for relation in asked or ():
         if relation not in data.relations:
             raise UsageError(f"the data set has no relation {relation}; it has {', '.join(data.relations)}")
     kept = [relation for relation in data.relations if not asked or relation in asked]
-    return [relation for relation in kept if len(data.pairs(relation, "test"))]
+    return [safe_name(relation, "the data set's relations") for relation in kept if len(data.pairs(relation, split))]
 
 
-def _prepare(folder: Path, graph: Graph, named: Mapping[str, Dataset]) -> Place:
+def _prepare(folder: Path, graph: Graph, named: Mapping[str, Dataset]) -> ComparisonFolder:
     """The folder with the frozen inputs; one that was begun with other inputs is refused."""
     identity = {"graph": graph.hash}
     for data in named.values():
         data.check_fits(graph.vocabulary)
     if not is_artefact(folder, KIND):
         with new_folder(folder, KIND, identity) as fresh:
-            graph.save(Place(fresh).graph)
+            graph.save(ComparisonFolder(fresh).graph)
+    if (folder / "cells").exists():
+        raise UsageError(f"{folder} was written by an earlier version, which kept test figures alone; choose another")
     if read_meta(folder, KIND)["made_with"]["graph"] != graph.hash:
-        raise UsageError(f"{folder} was begun with another graph; choose another --out")
-    place = Place(folder)
+        raise UsageError(f"{folder} was begun with another graph; choose another folder")
+    place = ComparisonFolder(folder)
     for name, data in named.items():
         path, about = place.dataset(name), place.dataset(name).with_suffix(".json")
         here = {"hash": dataset_hash(data)}
@@ -120,41 +145,68 @@ def _prepare(folder: Path, graph: Graph, named: Mapping[str, Dataset]) -> Place:
                 save_dataset(data, temporary)
             write_text(about, to_json(here))
         elif json.loads(about.read_text(encoding="utf-8")) != here:
-            raise UsageError(f"{folder} was begun with another data set named {name}; choose another --out")
+            raise UsageError(f"{folder} was begun with another data set named {name}; choose another folder")
     return place
 
 
 def _tasks(
-    place: Place, dataset: str, relations: Sequence[str], methods: Sequence[str], seeds: Sequence[int]
+    place: ComparisonFolder,
+    name: str,
+    data: Dataset,
+    asked: Sequence[str] | None,
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    splits: Sequence[str],
+    progress: Progress,
 ) -> list[Task]:
     """What is still missing, seed by seed, vectors before the cells that read them."""
     tasks: list[Task] = []
+    relations = {split: _relations(data, asked, split) for split in splits}
     for seed in seeds:
         encodings: dict[str, Task] = {}
         for method in methods:
             settings = find(method).settings
-            missing = [r for r in relations if not _finished(place.cell(dataset, method, r, seed), settings)]
+            open_cells = [
+                relation
+                for split in splits
+                for relation in relations[split]
+                if not _finished(place.split(split).cell(CellKey(name, method, relation, seed)), settings, progress)
+            ]
+            missing = [relation for relation in data.relations if relation in open_cells]
             if not missing:
                 continue
             encoder = encoder_of(method)
             if encoder and encoder not in encodings:
-                encodings[encoder] = Task(dataset, encoder, VECTORS, seed)
+                encodings[encoder] = Task(name, encoder, VECTORS, seed)
                 tasks.append(encodings[encoder])
             needs = encodings.get(encoder) if encoder else None
             if find(method).joint:
                 scopes = [ALL]
             else:  # a baseline's relations share a process: starting one takes longer than fitting some of them
                 scopes = [",".join(missing)] if is_baseline(method) else missing
-            tasks += [Task(dataset, method, scope, seed, needs) for scope in scopes]
+            tasks += [Task(name, method, scope, seed, needs) for scope in scopes]
     return tasks
 
 
-def _finished(cell: Path, settings: str) -> bool:
-    """Whether a cell is there, of a method that was set up as it would be now."""
-    return cell.exists() and json.loads(cell.read_text(encoding="utf-8")).get("settings", settings) == settings
+def _finished(cell: Path, settings: str, progress: Progress) -> bool:
+    """Whether a cell is there, of a method that was set up as it would be now; a damaged one is named."""
+    if not cell.exists():
+        return False
+    try:
+        return bool(read_cell(cell).get("settings", settings) == settings)
+    except CogstageError as error:
+        progress.say(f"warning: {error}; it is computed again")
+        return False
 
 
-def _run(place: Place, tasks: Sequence[Task], jobs: int, ranking_heads: int, progress: Progress) -> dict[Task, str]:
+def _run(
+    place: ComparisonFolder,
+    tasks: Sequence[Task],
+    jobs: int,
+    ranking_heads: int,
+    splits: Sequence[str],
+    progress: Progress,
+) -> dict[Task, str]:
     """Run the tasks, ``jobs`` processes at a time; gives those that failed with one line each."""
     waiting, running = list(tasks), {}  # type: list[Task], dict[Task, tuple[subprocess.Popen[bytes], Path]]
     done: set[Task] = set()
@@ -170,7 +222,7 @@ def _run(place: Place, tasks: Sequence[Task], jobs: int, ranking_heads: int, pro
                 ready = (t for t in waiting if t.needs is None or t.needs in done)
                 while len(running) < jobs and (begun := next(ready, None)) is not None:
                     log = Path(logs) / f"{len(done) + len(failed)}-{len(running)}-{time.monotonic_ns()}"
-                    running[begun] = (_start(place, begun, ranking_heads, log), log)
+                    running[begun] = (_start(place, begun, ranking_heads, splits, log), log)
                 waiting = [t for t in waiting if t not in running]
                 for task, (process, log) in list(running.items()):
                     if process.poll() is None:
@@ -190,9 +242,11 @@ def _run(place: Place, tasks: Sequence[Task], jobs: int, ranking_heads: int, pro
     return failed
 
 
-def _start(place: Place, task: Task, ranking_heads: int, log: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "cogstage.evaluation.cell", str(place.folder.resolve()), task.dataset]
-    command += [task.method, task.scope, str(task.seed), str(ranking_heads)]
+def _start(
+    place: ComparisonFolder, task: Task, ranking_heads: int, splits: Sequence[str], log: Path
+) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "cogstage.evaluation.comparison_process", str(place.folder.resolve())]
+    command += [task.dataset, task.method, task.scope, str(task.seed), str(ranking_heads), ",".join(splits)]
     with log.open("wb") as handle:
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=handle, stderr=subprocess.STDOUT, env={**os.environ, **ONE_THREAD}

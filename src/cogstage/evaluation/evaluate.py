@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cogstage.errors import UsageError
-from cogstage.evaluation.cell import measure
+from cogstage.evaluation.measure import measure
 from cogstage.evaluation.metrics import CALIBRATION, TITLES
 from cogstage.knowledge.dataset import SPLITS, Dataset
 from cogstage.progress import SILENT, Progress
@@ -53,7 +53,7 @@ def evaluate(
         def scorer(head: np.ndarray, tail: np.ndarray, relation: str = relation) -> np.ndarray:
             return model.probabilities(head, tail, relation)
 
-        metrics, _, _ = measure(data, relation, scorer, split, ranking_heads)
+        metrics = measure(data, relation, scorer, split, ranking_heads).metrics
         result["relations"][relation] = {
             "pairs": len(pairs),
             "positives": int(pairs.label.sum()),
@@ -73,7 +73,7 @@ def _calibrated(model: CogStage, data: Dataset, relation: str, split: str) -> di
     def scorer(head: np.ndarray, tail: np.ndarray) -> np.ndarray:
         return model.probabilities(head, tail, relation, calibrated=True)
 
-    metrics, _, _ = measure(data, relation, scorer, split)
+    metrics = measure(data, relation, scorer, split).metrics
     return {name: metrics[name] for name in CALIBRATION}
 
 

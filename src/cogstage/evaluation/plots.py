@@ -58,7 +58,7 @@ def _bars(canvas: Any, comparison: Comparison, dataset: str, metric: str) -> Non
         draw_bars(axes, bars, [colours.get(method, OWN_COLOUR) for method in there.values()])
         axes.set(title=column, xlim=(0, 1))
     name_rows(panels[0], [title(method) for method in methods], 8)
-    what = f"{TITLES[metric]}, {dataset} negatives, 95 % interval over test pairs clustered by head"
+    what = f"{TITLES[metric]} on {comparison.split} pairs, {dataset} negatives, 95 % interval clustered by head"
     canvas.suptitle(what, fontsize=10)
 
 

@@ -1,8 +1,7 @@
-"""What a comparison found: gathered from its cells, tested for significance, written as one table of results."""
+"""The results of a comparison on one split: gathered from its cells, tested for significance, written as tables."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from cogstage.artefact import new_file, write_text
-from cogstage.evaluation.cell import Place
+from cogstage.evaluation.comparison_folder import CellKey, ComparisonFolder, SplitFolder
+from cogstage.evaluation.floor_rows import floor_warnings
 from cogstage.evaluation.methods import GROUPS, VARIANTS, is_baseline
 from cogstage.evaluation.metrics import LOWER_IS_BETTER, METRICS
 from cogstage.evaluation.ranking import RANKING
@@ -41,19 +41,20 @@ class Figure:
 
 @dataclass
 class Comparison:
-    """Every finished cell of a comparison folder."""
+    """Every finished cell of a comparison folder on one split."""
 
     folder: Path
-    cells: dict[tuple[str, str, str, int], dict[str, Any]] = field(repr=False)
+    split: str
+    cells: dict[CellKey, dict[str, Any]] = field(repr=False)
 
     @classmethod
-    def gather(cls, folder: Path | str) -> Comparison:
-        """Read the cells that are finished."""
-        cells: dict[tuple[str, str, str, int], dict[str, Any]] = {}
-        for path in sorted((Path(folder) / "cells").glob("*/*.json")):
-            cell = json.loads(path.read_text(encoding="utf-8"))
-            cells[cell["dataset"], cell["method"], cell["relation"], cell["seed"]] = cell
-        return cls(Path(folder), cells)
+    def gather(cls, folder: Path | str, split: str = "dev") -> Comparison:
+        """Read the cells that are finished; one that is damaged is named in the error."""
+        return cls(Path(folder), split, dict(ComparisonFolder(Path(folder)).split(split).read_cells()))
+
+    @property
+    def _files(self) -> SplitFolder:
+        return ComparisonFolder(self.folder).split(self.split)
 
     @property
     def datasets(self) -> list[str]:
@@ -79,7 +80,7 @@ class Comparison:
 
     def values(self, dataset: str, method: str, relation: str, metric: str) -> np.ndarray:
         """The metric of each finished seed that has it: some may not have been ranked."""
-        cells = (self.cells[dataset, method, relation, seed] for seed in self.seeds(dataset, method, relation))
+        cells = (self.cells[CellKey(dataset, method, relation, seed)] for seed in self.seeds(dataset, method, relation))
         found = [cell["metrics"][metric]["value"] for cell in cells if metric in cell["metrics"]]
         return np.array(found or [np.nan], np.float64)
 
@@ -87,8 +88,7 @@ class Comparison:
         """Bootstrap values of the mean over seeds, (B,)."""
         key = (dataset, method, relation)
         if key not in self._replicates:
-            files = [Place(self.folder).replicates(*key, seed) for seed in self.seeds(*key)]
-            loaded = [dict(np.load(path, allow_pickle=False)) for path in files]
+            loaded = [self._files.read_replicates(CellKey(*key, seed)) for seed in self.seeds(*key)]
             names = {name for one in loaded for name in one}
             self._replicates[key] = {
                 name: np.mean([one[name] for one in loaded if name in one], axis=0) for name in names
@@ -102,13 +102,10 @@ class Comparison:
         return {}
 
     def probabilities(self, dataset: str, method: str, relation: str) -> tuple[np.ndarray, np.ndarray]:
-        """Labels of the test pairs, and each pair's probability averaged over seeds."""
-        import pyarrow.parquet as pq
-
+        """Labels of the split's pairs, and each pair's probability averaged over seeds."""
         key = (dataset, method, relation)
-        tables = [pq.read_table(Place(self.folder).predictions(*key, seed)) for seed in self.seeds(*key)]
-        mean = np.mean([table.column("probability").to_numpy() for table in tables], axis=0)
-        return tables[0].column("label").to_numpy(), mean
+        read = [self._files.read_predictions(CellKey(*key, seed)) for seed in self.seeds(*key)]
+        return read[0][0], np.mean([probability for _, probability in read], axis=0)
 
     def complete(self, dataset: str, method: str) -> bool:
         """Whether the method has a cell for every relation of the table, so that its average means the same."""
@@ -185,7 +182,10 @@ class Comparison:
     def _macro(self, dataset: str, method: str, relations: list[str], metric: str) -> Figure:
         found = []  # for each relation its value by seed
         for r in relations:
-            cells = {seed: self.cells[dataset, method, r, seed]["metrics"] for seed in self.seeds(dataset, method, r)}
+            cells = {
+                seed: self.cells[CellKey(dataset, method, r, seed)]["metrics"]
+                for seed in self.seeds(dataset, method, r)
+            }
             found.append({seed: cell[metric]["value"] for seed, cell in cells.items() if metric in cell})
         shared = sorted(set.intersection(*map(set, found)))
         by_seed = np.array([np.mean([values[seed] for values in found]) for seed in shared])
@@ -195,7 +195,7 @@ class Comparison:
 
     def cost(self, dataset: str, method: str) -> tuple[float, float, float]:
         """Seconds to fit one relation (encoding included) by clock and processor, and the highest memory in MB."""
-        cells = [cell for key, cell in self.cells.items() if key[:2] == (dataset, method)]
+        cells = self.cells_of(dataset, method)
         if not cells:
             return float("nan"), float("nan"), float("nan")
         clock, processor = (float(np.mean([c[name] for c in cells])) for name in ("seconds", "cpu_seconds"))
@@ -208,6 +208,26 @@ class Comparison:
             return None
         label, ours = self.probabilities(dataset, method, relation)
         return mcnemar_p(label, ours, self.probabilities(dataset, rival, relation)[1])
+
+    def floor_warnings(self) -> list[str]:
+        """Where a floor row is above 0.9 or beats CogStage's best row, by data set and relation."""
+        lines = []
+        for dataset in self.datasets:
+            present = [method for method in self.methods if self.cells_of(dataset, method)]
+            rows: dict[bool, dict[str, dict[str, float]]] = {True: {}, False: {}}  # by whether it is of the floor
+            for method in present:
+                if method in GROUPS["floor"] or not is_baseline(method):
+                    for relation in self.relations(dataset):
+                        if self.seeds(dataset, method, relation):
+                            value = float(np.mean(self.values(dataset, method, relation, "auroc")))
+                            rows[is_baseline(method)].setdefault(relation, {})[method] = value
+            ours = {relation: max(values.values()) for relation, values in rows[False].items()}
+            lines += [f"{dataset} negatives, {line}" for line in floor_warnings(rows[True], ours)]
+        return lines
+
+    def cells_of(self, dataset: str, method: str) -> list[dict[str, Any]]:
+        """The finished cells of a method."""
+        return [cell for key, cell in self.cells.items() if key[:2] == (dataset, method)]
 
     def rows(self) -> Iterable[dict[str, Any]]:
         """One row a data set, method, relation, seed and metric."""
@@ -228,24 +248,24 @@ class Comparison:
                 }
 
     def write(self, plots: bool = True) -> None:
-        """Write ``results.parquet``, the tables and the plots into the folder."""
+        """Write ``results.parquet``, the tables and the plots into the split's folder."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         from cogstage.evaluation import tables
 
         columns = ("dataset", "method", "relation", "seed", "metric", "value", "low", "high")
-        rows = list(self.rows())
-        with new_file(self.folder / "results.parquet") as temporary:
+        rows, folder = list(self.rows()), self._files.folder
+        with new_file(folder / "results.parquet") as temporary:
             pq.write_table(pa.table({c: [row[c] for row in rows] for c in columns}), temporary)
         report = tables.comparison_report(self)
-        write_text(self.folder / "table.md", report.markdown())
-        write_text(self.folder / "table.tex", report.latex(wide=True))
-        write_text(self.folder / "table.csv", tables.long_csv(self))
+        write_text(folder / "table.md", report.markdown())
+        write_text(folder / "table.tex", report.latex(wide=True))
+        write_text(folder / "table.csv", tables.long_csv(self))
         if plots and self.cells:
             from cogstage.evaluation.plots import draw
 
-            draw(self, self.folder / "plots")
+            draw(self, folder / "plots")
 
 
 def _sd(values: np.ndarray) -> float:

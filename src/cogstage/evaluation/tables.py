@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MAIN = ("f1", "auroc")
 LEGEND = (
     "Mean ± standard deviation over seeds; the best of a column in bold. Stars: better than the best baseline of the "
-    "column, daggers: worse than it (one at 5 %, two at 1 %, three at 0.1 %; paired bootstrap over test pairs "
+    "column, daggers: worse than it (one at 5 %, two at 1 %, three at 0.1 %; paired bootstrap over pairs "
     "clustered by head, Holm-corrected over relations; unmarked: no difference shown). Time is seconds to fit one "
     "relation, encoding included, by the clock and of the processor; memory is the highest of any cell's process."
 )
@@ -51,7 +51,7 @@ def comparison_report(comparison: Comparison) -> Report:
         sections.append(Section(f"{dataset} negatives", [*tables, _averages_table(comparison, dataset)]))
     if len(comparison.datasets) > 1:
         sections.append(Section("Side by side", [_beside_table(comparison)]))
-    return Report("Comparison of methods", [], sections, [LEGEND])
+    return Report(f"Comparison of methods on {comparison.split} pairs", comparison.floor_warnings(), sections, [LEGEND])
 
 
 def _columns(comparison: Comparison, dataset: str) -> list[str]:
@@ -85,7 +85,12 @@ def _main_table(comparison: Comparison, dataset: str, metric: str) -> Table:
         costs = (figure_text(seconds, 1), figure_text(processor, 1), f"{memory:,.0f}")
         rows.append((title(method), _seeds(comparison, dataset, method), *cells, *costs))
     header = ("Method", "seeds", *columns, "time (s)", "CPU (s)", "memory (MB)")
-    return Table(f"{TITLES[metric]}, {dataset} negatives", header, tuple(rows), label=f"tab:{metric}-{dataset}")
+    return Table(
+        f"{TITLES[metric]} on {comparison.split} pairs, {dataset} negatives",
+        header,
+        tuple(rows),
+        label=f"tab:{metric}-{dataset}",
+    )
 
 
 def _averages_table(comparison: Comparison, dataset: str) -> Table:
@@ -106,7 +111,12 @@ def _averages_table(comparison: Comparison, dataset: str) -> Table:
                 cells.append(Cell(plain, plain == figure_text(best[metric])))
             rows.append((title(method), *cells))
     header = ("Method", *(TITLES[metric] for metric in columns))
-    return Table(f"Averages over relations, {dataset} negatives", header, tuple(rows), label=f"tab:averages-{dataset}")
+    return Table(
+        f"Averages over relations on {comparison.split} pairs, {dataset} negatives",
+        header,
+        tuple(rows),
+        label=f"tab:averages-{dataset}",
+    )
 
 
 def _beside_table(comparison: Comparison) -> Table:
