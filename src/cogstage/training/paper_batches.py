@@ -57,8 +57,9 @@ class PaperBatches:
         negatives = np.concatenate([np.stack([p.head, p.tail], 1)[p.label == 0] for p in drawn]).astype(np.int64)
         self._negatives = negatives[~self.is_fact(negatives[:, 0], negatives[:, 1])]
         total = np.asarray(ppmi.sum(axis=1)).ravel()
-        scale = np.divide(1.0, total, out=np.zeros_like(total, np.float64), where=total > 0)
-        self._targets = sp.csr_matrix(sp.diags(scale) @ ppmi)  # p̂ (V, V)
+        scale = np.repeat(1.0 / np.where(total > 0, total, 1.0), np.diff(ppmi.indptr))
+        data = (ppmi.data * scale).astype(np.float32)
+        self._targets = sp.csr_matrix((data, ppmi.indices, ppmi.indptr), ppmi.shape)  # p̂ (V, V)
         self.nodes = np.flatnonzero(total > 0)  # those with a target
 
     @property
@@ -85,7 +86,7 @@ class PaperBatches:
         """p̂ of some nodes, sparse (n, V)."""
         rows = self._targets[nodes].tocoo()
         places = torch.from_numpy(np.stack([rows.row, rows.col]).astype(np.int64))
-        values = torch.from_numpy(rows.data.astype(np.float32))
+        values = torch.from_numpy(rows.data)
         return torch.sparse_coo_tensor(places, values, rows.shape, is_coalesced=True, check_invariants=False)
 
     def recognition(self, rng: np.random.Generator) -> Iterator[RecognitionBatch]:
