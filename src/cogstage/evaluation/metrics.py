@@ -110,6 +110,32 @@ def _over_thresholds(label: np.ndarray, probability: np.ndarray, weights: np.nda
     return {"auroc": auroc, "auprc": (precision * new).sum(axis=1) / positives}
 
 
+def auroc(label: np.ndarray, score: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """AUROC of scores of any range for each row of ``weights`` (B, M); NaN where one class is missing."""
+    label, score = np.asarray(label, np.float64), np.asarray(score, np.float64)
+    weights = np.ones((1, len(label))) if weights is None else np.asarray(weights, np.float64)
+    if not len(label):
+        return np.full(len(weights), np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _over_thresholds(label, score, weights)["auroc"]
+
+
+def auroc_within(
+    label: np.ndarray, score: np.ndarray, group: np.ndarray, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """The share of (positive, negative) pairs *of the same group* in which the positive has the higher score, (B,)."""
+    label, score = np.asarray(label, np.float64), np.asarray(score, np.float64)
+    weights = np.ones((1, len(label))) if weights is None else np.asarray(weights, np.float64)
+    right, total = np.zeros(len(weights)), np.zeros(len(weights))
+    for name in np.unique(group):
+        rows = np.flatnonzero(group == name)
+        pairs = (weights[:, rows] @ label[rows]) * (weights[:, rows] @ (1.0 - label[rows]))
+        right += np.where(pairs > 0, np.nan_to_num(auroc(label[rows], score[rows], weights[:, rows])) * pairs, 0.0)
+        total += pairs
+    result: np.ndarray = np.divide(right, total, out=np.full(len(weights), np.nan), where=total > 0)
+    return result
+
+
 def bins_of(probability: np.ndarray, bins: int = BINS) -> np.ndarray:
     """The bin of equal width that each probability falls in; 1.0 belongs to the last."""
     return np.minimum((np.asarray(probability) * bins).astype(np.int64), bins - 1)
