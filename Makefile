@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := .stamps
 
-.PHONY: demo test lint types imports unit bench browser sbom clean
+.PHONY: demo test lint types imports unit bench mutants browser sbom clean
 
 demo: $(STAMPS)/core
 	$(BIN)/cogstage demo --out demo
@@ -26,6 +26,9 @@ unit:
 
 bench: $(STAMPS)/bench
 	$(BIN)/python -m benchmarks --quick all
+
+mutants: $(STAMPS)/all
+	$(BIN)/python scripts/mutants.py
 
 # What is installed, with versions and licences, as a CycloneDX file for those who must check it.
 sbom: $(STAMPS)/core

@@ -59,7 +59,7 @@ def our_line(quick: bool, workers: int) -> dict[str, Any]:
     from cogstage.baselines.encoders.line import EdgeTraining
 
     graph, _ = planted(_plan(quick))
-    training = EdgeTraining.of(edge_matrix(graph, "ppmi"), DIMENSION, NEGATIVES, 0)
+    training = EdgeTraining.start(edge_matrix(graph, "ppmi"), DIMENSION, NEGATIVES, 0)
     training.run(1_000, 0.1, 0.1)
     steps = 200_000 if quick else 4_000_000
     with measured() as took:

@@ -43,7 +43,7 @@ class LineEncoder:
 
     def encode(self, graph: Graph, view: FittingView, seed: int, progress: Progress = SILENT) -> np.ndarray:
         """Vectors (V, d) float32; the same for the same seed with one worker."""
-        training = EdgeTraining.of(edge_matrix(graph, self.weight), self.dimension, self.negatives, seed)
+        training = EdgeTraining.start(edge_matrix(graph, self.weight), self.dimension, self.negatives, seed)
         total = int(self.epochs * len(training.source))
         progress.start("LINE", total)
         for begin, end in rounds(total):
@@ -79,7 +79,7 @@ class EdgeTraining:
     _calls: int = 0
 
     @classmethod
-    def of(cls, weights: sp.csr_matrix, dimension: int, negatives: int, seed: int) -> EdgeTraining:
+    def start(cls, weights: sp.csr_matrix, dimension: int, negatives: int, seed: int) -> EdgeTraining:
         """Small random vectors, zero contexts, and the tables to draw from."""
         from cogstage.baselines.kernels import alias_rows
 

@@ -51,7 +51,7 @@ class RepelEncoder:
         """Vectors (V, d) float32; the same for the same seed with one worker."""
         from cogstage.baselines.kernels import fact_steps
 
-        training = EdgeTraining.of(edge_matrix(graph, self.weight), self.dimension, self.negatives, seed)
+        training = EdgeTraining.start(edge_matrix(graph, self.weight), self.dimension, self.negatives, seed)
         facts = view.train_facts()
         translations = np.zeros((len(view.relations), self.dimension), np.float32)
         heads, tails = _replacements(facts, len(view.relations))
