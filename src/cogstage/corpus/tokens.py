@@ -7,11 +7,14 @@ over white space, so a word between spaces can be cut and folded once and rememb
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from collections.abc import Iterator
+from functools import cache
 from importlib.resources import files
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
+MOST_MARKS = 30
 _POSSIBLE_END = re.compile(r"[.!?\n](?:(?<=\n)|[\"')\]”’]*\s)\s*(?=\S)")
 WRAP_WIDTH = 100  # text of at least so many lines, none of them longer, was wrapped by hand:
 WRAP_LINES = 4
@@ -25,10 +28,25 @@ _SAME_SYMBOL = {
 
 
 def normalise(text: str) -> str:
-    """Compatibility normalisation (NFKC); most text is in that form already."""
-    if text.isascii() or unicodedata.is_normalized("NFKC", text):
+    """Compatibility normalisation (NFKC); most text is in that form already.
+
+    Of a run of combining marks the first few are kept (as in Unicode's stream-safe text), for putting them into order
+    takes time that is quadratic in the length of the run.
+    """
+    if text.isascii():
+        return text
+    text = _long_runs().sub(r"\1", text)
+    if unicodedata.is_normalized("NFKC", text):
         return text
     return unicodedata.normalize("NFKC", text)
+
+
+@cache
+def _long_runs() -> re.Pattern[str]:
+    """Runs of more combining marks than any writing has; group 1 is what is kept of one."""
+    marks = [point for point in range(sys.maxunicode + 1) if unicodedata.combining(chr(point))]
+    several = "".join(re.escape(chr(point)) for point in marks)
+    return re.compile(f"([{several}]{{{MOST_MARKS}}})[{several}]+")
 
 
 def fold_token(token: str) -> str:
@@ -68,7 +86,8 @@ def sentence_breaks(text: str) -> Iterator[tuple[int, bool]]:
     A line is a sentence or several; a line that goes on in small letters, or that was wrapped by hand, is not an end.
     """
     wrapped: bool | None = None
-    for found in _POSSIBLE_END.finditer(text):
+    # white space at the end is left out: at each of its lines the search would run to the end of the text in vain
+    for found in _POSSIBLE_END.finditer(text, 0, len(text.rstrip())):
         start, end = found.span()
         if text[start] != "\n":
             # a capital behind a word longer than any abbreviation needs no second look

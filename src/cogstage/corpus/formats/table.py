@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from cogstage.corpus.readers import Reader, ReaderOption, Sample
-from cogstage.corpus.records import Document, as_code, as_id, parse_date
+from cogstage.corpus.records import Document, as_code, as_id, as_patient, parse_date
 from cogstage.errors import CogstageError, UsageError
 from cogstage.tables import FORMATS, BadRows, Row, column_names, read_rows, table_kind
 
@@ -110,7 +110,7 @@ class TableReader(Reader):
                     codes=value_of(row, "codes", as_codes),
                     where=row.where(),
                     visit_id=value_of(row, "visit_id", as_id) or None,
-                    patient_id=value_of(row, "patient_id", self._patient) if has_patients else None,
+                    patient_id=value_of(row, "patient_id", self._patient if has_patients else as_patient),
                 )
             except ValueError as error:
                 self.bad.report(str(error))
