@@ -17,7 +17,8 @@ from cogstage.baselines.vectors import VectorStore
 from cogstage.errors import LeakageError, UsageError
 from cogstage.evaluation.metrics import score
 from cogstage.graph.cooccurrence import Graph
-from cogstage.knowledge.dataset import Dataset, FittingView
+from cogstage.knowledge.dataset import Dataset, FittingView, Pairs
+from cogstage.triples import Triples
 
 QUICK_FRESH = FreshTraining(weight_decays=(0.3,), dropouts=(0.0,), epochs=8, patience=3)
 EVERY = tuple(f"{encoder}+{scorer}" for encoder in resolver.ENCODERS for scorer in resolver.SCORERS)
@@ -236,6 +237,21 @@ def test_popularity_is_the_number_of_known_facts(known: tuple[Graph, Dataset]) -
         steps = np.diff(found[order])
         assert (steps >= -1e-12).all() or (steps <= 1e-12).all()  # nothing but the count decides
         assert len(np.unique(found.round(12))) == len(np.unique(value))
+
+
+def test_a_training_fact_does_not_count_for_itself(known: tuple[Graph, Dataset]) -> None:
+    """Every head and tail stands in one fact and one negative: without that fact nothing tells the two apart."""
+    graph, data = known
+    heads, tails = np.arange(0, 60, 2, dtype=np.int32), np.arange(1, 61, 2, dtype=np.int32)
+    pairs = Pairs(np.tile(heads, 2), np.concatenate([tails, np.roll(tails, 1)]), np.repeat([1, 0], 30).astype(np.int8))
+    facts = Triples(heads, np.zeros(30, np.int16), tails)
+    other = dataclasses.replace(
+        data, _pairs={**data._pairs, ("may_treat", "train"): pairs}, _facts={**data._facts, "train": facts}
+    )
+    # A negative's two terms stand in a fact each, a fact's terms in none but itself: popularity points the wrong way.
+    for name in ("degree", "popularity-head", "popularity-tail", "popularity-product"):
+        found = resolver.resolve(name).fit(graph, other.for_fitting(), "may_treat").scores(pairs.head, pairs.tail)
+        assert (found < 0.1).all(), name  # every pair has counts that only negatives had in training
 
 
 def test_the_floor(known: tuple[Graph, Dataset]) -> None:

@@ -114,7 +114,7 @@ def test_an_encoder_and_a_scorer_are_one_file_each(copied: Path, tmp_path: Path)
     assert done.returncode == 0, done.stderr
     assert "| Random projection + Cosine | 1 | " in done.stdout
     assert "| Random projection + Cosine, fresh negatives | 1 | " in done.stdout
-    cells = [json.loads(path.read_text()) for path in (tmp_path / "table" / "cells").rglob("*.json")]
+    cells = [json.loads(path.read_text()) for path in (tmp_path / "table" / "dev" / "cells").rglob("*.json")]
     assert {cell["method"] for cell in cells} == set(methods.split(","))
     listed = "from cogstage.evaluation.methods import GROUPS; print(len(GROUPS['paper']), len(GROUPS['fresh']))"
     environment = {**os.environ, "PYTHONPATH": str(copied)}

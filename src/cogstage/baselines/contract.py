@@ -79,4 +79,4 @@ class Method(Protocol):
         """Learn one relation (a joint method: all of them) from what may be fitted on."""
 
     def scores(self, head: np.ndarray, tail: np.ndarray, relation: str | None = None) -> np.ndarray:
-        """Probabilities (M,) for pairs of term ids; a joint method needs to be told the relation."""
+        """Probabilities (M,) for pairs of term ids; a joint method needs the relation."""

@@ -11,7 +11,7 @@ from cogstage.triples import Triples
 
 
 class AlwaysPositive:
-    """Says yes to every pair: F1 is 2/3 at one negative a positive."""
+    """Says yes to every pair: F1 is 2/3 at one negative per positive."""
 
     name = "always-positive"
     title = "Always positive"

@@ -6,27 +6,21 @@ A file in ``encoders/`` or ``scorers/`` is a component of the file's name: it ho
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Mapping
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
+from cogstage import components
 from cogstage.baselines.contract import Encoder, Method, Scorer
 from cogstage.baselines.floor import FLOOR_METHODS
 from cogstage.baselines.vectors import VectorStore
-from cogstage.errors import CogstageError, UsageError
+from cogstage.components import component_names
+from cogstage.errors import UsageError
 
 _HERE = "cogstage.baselines"
 
 
-def component_names(kind: str) -> tuple[str, ...]:
-    """The components there are: the modules of ``encoders`` or ``scorers``, none of which is imported for this."""
-    return tuple(module.name for module in pkgutil.iter_modules([str(Path(__file__).parent / kind)]))
-
-
-ENCODERS = component_names("encoders")
-SCORERS = component_names("scorers")
+ENCODERS = component_names(f"{_HERE}.encoders")
+SCORERS = component_names(f"{_HERE}.scorers")
 FLOOR = {method.name: method for method in FLOOR_METHODS}
 REFERENCES = {"complex": "ComplEx", "rotate": "RotatE", "tucker": "TuckER"}
 FRESH = "+fresh"
@@ -115,15 +109,8 @@ def resolve_scorer(name: str, options: Mapping[str, Any] | None = None) -> Score
 
 
 def component(kind: str, name: str) -> Any:
-    """The class of a component."""
-    known = ENCODERS if kind == "encoders" else SCORERS
-    if name not in known:
-        raise UsageError(f"unknown {kind[:-1]}: {name}; known are {', '.join(known)}")
-    module = import_module(f"{_HERE}.{kind}.{name}")
-    for value in vars(module).values():
-        if isinstance(value, type) and value.__module__ == module.__name__ and getattr(value, "name", None) == name:
-            return value
-    raise CogstageError(f"{module.__file__} has no class whose name is {name!r}; see CONTRIBUTING")
+    """The class of an encoder (``kind`` "encoders") or a scorer ("scorers")."""
+    return components.component(f"{_HERE}.{kind}", name, kind[:-1])
 
 
 def _build(kind: str, name: str, options: Mapping[str, Any] | None) -> Any:

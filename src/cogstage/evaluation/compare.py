@@ -87,15 +87,15 @@ def compare(
     names = expand(methods)
     splits = ("dev", "test") if test else ("dev",)
     with lock_folder(out):
-        place = _prepare(Path(out), graph, named)
+        files = _prepare(Path(out), graph, named)
         tasks = [
             task
             for name, dataset in named.items()
-            for task in _tasks(place, name, dataset, relations, names, chosen_seeds, splits, progress)
+            for task in _tasks(files, name, dataset, relations, names, chosen_seeds, splits, progress)
         ]
-        failed = _run(place, tasks, jobs, ranking_heads, splits, progress)
+        failed = _run(files, tasks, jobs, ranking_heads, splits, progress)
         for split in splits:
-            result = Comparison.gather(place.folder, split)
+            result = Comparison.gather(files.folder, split)
             result.write(plots=plots)
     for warning in result.floor_warnings():
         progress.say(f"warning: {warning}")
@@ -136,9 +136,9 @@ def _prepare(folder: Path, graph: Graph, named: Mapping[str, Dataset]) -> Compar
         raise UsageError(f"{folder} was written by an earlier version, which kept test figures alone; choose another")
     if read_meta(folder, KIND)["made_with"]["graph"] != graph.hash:
         raise UsageError(f"{folder} was begun with another graph; choose another folder")
-    place = ComparisonFolder(folder)
+    files = ComparisonFolder(folder)
     for name, data in named.items():
-        path, about = place.dataset(name), place.dataset(name).with_suffix(".json")
+        path, about = files.dataset(name), files.dataset(name).with_suffix(".json")
         here = {"hash": dataset_hash(data)}
         if not about.exists():
             with new_file(path) as temporary:
@@ -146,11 +146,11 @@ def _prepare(folder: Path, graph: Graph, named: Mapping[str, Dataset]) -> Compar
             write_text(about, to_json(here))
         elif json.loads(about.read_text(encoding="utf-8")) != here:
             raise UsageError(f"{folder} was begun with another data set named {name}; choose another folder")
-    return place
+    return files
 
 
 def _tasks(
-    place: ComparisonFolder,
+    files: ComparisonFolder,
     name: str,
     data: Dataset,
     asked: Sequence[str] | None,
@@ -170,7 +170,7 @@ def _tasks(
                 relation
                 for split in splits
                 for relation in relations[split]
-                if not _finished(place.split(split).cell(CellKey(name, method, relation, seed)), settings, progress)
+                if not _finished(files.split(split).cell(CellKey(name, method, relation, seed)), settings, progress)
             ]
             missing = [relation for relation in data.relations if relation in open_cells]
             if not missing:
@@ -200,7 +200,7 @@ def _finished(cell: Path, settings: str, progress: Progress) -> bool:
 
 
 def _run(
-    place: ComparisonFolder,
+    files: ComparisonFolder,
     tasks: Sequence[Task],
     jobs: int,
     ranking_heads: int,
@@ -222,7 +222,7 @@ def _run(
                 ready = (t for t in waiting if t.needs is None or t.needs in done)
                 while len(running) < jobs and (begun := next(ready, None)) is not None:
                     log = Path(logs) / f"{len(done) + len(failed)}-{len(running)}-{time.monotonic_ns()}"
-                    running[begun] = (_start(place, begun, ranking_heads, splits, log), log)
+                    running[begun] = (_start(files, begun, ranking_heads, splits, log), log)
                 waiting = [t for t in waiting if t not in running]
                 for task, (process, log) in list(running.items()):
                     if process.poll() is None:
@@ -243,9 +243,9 @@ def _run(
 
 
 def _start(
-    place: ComparisonFolder, task: Task, ranking_heads: int, splits: Sequence[str], log: Path
+    files: ComparisonFolder, task: Task, ranking_heads: int, splits: Sequence[str], log: Path
 ) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "cogstage.evaluation.comparison_process", str(place.folder.resolve())]
+    command = [sys.executable, "-m", "cogstage.evaluation.comparison_process", str(files.folder.resolve())]
     command += [task.dataset, task.method, task.scope, str(task.seed), str(ranking_heads), ",".join(splits)]
     with log.open("wb") as handle:
         return subprocess.Popen(

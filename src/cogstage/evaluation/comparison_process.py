@@ -41,9 +41,9 @@ def run(
     from cogstage.evaluation.methods import find
     from cogstage.graph.cooccurrence import Graph
 
-    place = ComparisonFolder(folder)
-    graph, data = Graph.load(place.graph), load_dataset(place.dataset(dataset))
-    store, view = VectorStore(place.vectors), data.for_fitting()
+    files = ComparisonFolder(folder)
+    graph, data = Graph.load(files.graph), load_dataset(files.dataset(dataset))
+    store, view = VectorStore(files.vectors), data.for_fitting()
     if scope == VECTORS:
         store.get(resolve_encoder(method_name), graph, view, seed)
         return
@@ -67,7 +67,7 @@ def run(
             for relation in relations:
                 if len(data.pairs(relation, split)):
                     key = CellKey(dataset, method.name, relation, seed)
-                    _measure_cell(place.split(split), data, split, method, key, ranking_heads, cost)
+                    _measure_cell(files.split(split), data, split, method, key, ranking_heads, cost)
 
 
 def _measure_cell(
