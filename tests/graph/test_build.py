@@ -22,7 +22,7 @@ from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.build import build_graph
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.engines.local import LocalEngine
-from cogstage.graph.options import WINDOWS, BuildOptions, parse_size, parse_window
+from cogstage.graph.options import WINDOWS, BuildOptions, parse_lag, parse_size, parse_until, parse_window
 from cogstage.tables import BadRows
 
 WORDS = ["aspirin", "asa", "fever", "cough", "gout", "rash"]
@@ -119,8 +119,12 @@ def test_build_equals_a_count_by_hand(
     tmp_path: Path, some: list[tuple[int, int, list[list[str]]]], options: BuildOptions, memory: int
 ) -> None:
     write_notes(tmp_path / "notes.jsonl", some)
-    built = build_graph(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, options, memory=memory)
     nodes, edges = by_hand(some, options)
+    if nodes and not edges:
+        with pytest.raises(CogstageError, match=r"but no edges: no (two are in one|patient has two)"):
+            build_graph(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, options, memory=memory)
+        return
+    built = build_graph(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, options, memory=memory)
     assert content(tmp_path / "graph") == (nodes, edges)
     assert (built.nodes, built.edges, built.documents) == (len(nodes), len(edges), len(some))
     assert not list(tmp_path.glob(".graph*"))
@@ -235,6 +239,39 @@ def test_coded_records_need_no_lexicon_and_keep_their_names(tmp_path: Path) -> N
     assert vocabulary.type == ("disorder", "")
 
 
+def test_coded_records_are_counted_in_patient_windows_by_default(tmp_path: Path) -> None:
+    rows = "patient_id,date,code\n1,2020-01-01,E11\n1,2020-01-01,I10\n2,2020-01-05,E11\n2,2020-03-05,I10\n"
+    (tmp_path / "records.csv").write_text(rows, encoding="utf-8")
+    build_graph(tmp_path / "records.csv", tmp_path / "graph")
+    assert content(tmp_path / "graph") == ({"E11": 2, "I10": 2}, {("E11", "I10"): 1})
+    assert Graph.load(tmp_path / "graph").made_with["unit"] == "patient-window"
+    with pytest.raises(CogstageError, match=r"no two are in one document; .* the unit patient-window"):
+        build_graph(tmp_path / "records.csv", tmp_path / "none", options=BuildOptions(unit="document"))
+    (tmp_path / "records.csv").write_text(rows[: rows.index("2,2020")].replace("01,I10", "02,I10"), encoding="utf-8")
+    with pytest.raises(CogstageError, match="in one window of 1 days; choose a larger window"):
+        build_graph(tmp_path / "records.csv", tmp_path / "none")
+    (tmp_path / "records.csv").write_text(rows.replace("2,2020-03", "3,2020-03"), encoding="utf-8")
+    options = BuildOptions(suppress_below=2, window=None)
+    with pytest.raises(CogstageError, match="lower suppress_below"):
+        build_graph(tmp_path / "records.csv", tmp_path / "none", options=options)
+    assert not (tmp_path / "none").exists()
+
+
+def test_documents_after_the_last_day_are_left_out(tmp_path: Path) -> None:
+    some = [(0, 0, [["asa", "fever"]]), (1, 11, [["asa", "fever"]]), (2, 12, [["asa", "fever"]])]
+    write_notes(tmp_path / "notes.jsonl", some)
+    bad = BadRows()
+    options = BuildOptions(until=parse_until("2019"))
+    build_graph(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, options, bad=bad)
+    assert content(tmp_path / "graph")[1] == {("D1", "S1"): 2}  # 20 and 31 December; 1 January is left out
+    assert bad.notices == {"documents after 2019-12-31, left out": 1}
+    assert Graph.load(tmp_path / "graph").made_with["until"] == "2019-12-31"
+    with (tmp_path / "notes.jsonl").open("a", encoding="utf-8") as handle:
+        handle.write('{"doc_id": "x", "text": "fever", "patient_id": "1"}')
+    with pytest.raises(CogstageError, match="column date: no value, but until needs one"):
+        build_graph(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, options)
+
+
 def test_text_without_a_lexicon_is_an_error(tmp_path: Path) -> None:
     write_notes(tmp_path / "notes.jsonl", [(0, 0, [["asa", "fever"]])])
     with pytest.raises(CogstageError, match="need a lexicon"):
@@ -243,13 +280,14 @@ def test_text_without_a_lexicon_is_an_error(tmp_path: Path) -> None:
 
 
 def test_codes_and_text_meet_on_one_concept(tmp_path: Path) -> None:
-    record = {"doc_id": "a", "text": "fever", "codes": ["D1", "Z9"]}
+    record = {"doc_id": "a", "text": "fever and cough", "codes": ["D1", "Z9"]}
     (tmp_path / "notes.jsonl").write_text(json.dumps(record), encoding="utf-8")
     counted = {}
     for codes in ("auto", "text", "codes", "both"):
         build_graph(tmp_path / "notes.jsonl", tmp_path / codes, LEXICON, BuildOptions(codes=codes))  # type: ignore[arg-type]
         counted[codes] = set(content(tmp_path / codes)[0])
-    assert counted == {"auto": {"S1"}, "text": {"S1"}, "codes": {"D1", "Z9"}, "both": {"S1", "D1", "Z9"}}
+    text = {"S1", "S2"}
+    assert counted == {"auto": text, "text": text, "codes": {"D1", "Z9"}, "both": {*text, "D1", "Z9"}}
 
 
 def test_context_is_left_out_unless_kept(tmp_path: Path) -> None:
@@ -307,7 +345,8 @@ def test_a_folder_that_is_no_graph_is_left_alone(tmp_path: Path) -> None:
 def test_options_that_make_no_sense_are_refused() -> None:
     for wrong in (
         {"unit": "page"},
-        {"per": "patient"},
+        {"per": "patient", "unit": "document"},
+        {"lag": -1},
         {"level": "word"},
         {"window": 3},
         {"min_count": 0},
@@ -318,6 +357,13 @@ def test_options_that_make_no_sense_are_refused() -> None:
             BuildOptions(**wrong)  # type: ignore[arg-type]
     assert parse_window("ever") is None
     assert parse_window("30d") == 30
+    assert (parse_lag("90d"), parse_lag("7"), parse_lag("any")) == (90, 7, None)
+    assert str(parse_until("1991")) == "1991-12-31"
+    assert str(parse_until("1992-02")) == "1992-02-29"
+    assert str(parse_until("1992-02-01")) == "1992-02-01"
+    for text in ("soon", "1991-13", "1991-02-30", "91"):
+        with pytest.raises(UsageError, match="until"):
+            parse_until(text)
     assert parse_size("4GB") == 4 * 2**30
     assert parse_size("512m") == 512 * 2**20
     for text in ("2d", "week"):

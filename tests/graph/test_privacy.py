@@ -13,15 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cogstage.corpus.lexicon import Entry, Lexicon
-from cogstage.errors import UsageError
+from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.build import build_graph
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.counting import Rows
 from cogstage.graph.edges import Edges
 from cogstage.graph.options import BuildOptions, Private
-from cogstage.graph.privacy import bounded_edges, release, threshold
+from cogstage.graph.privacy import bounded_edges, noise_from, release, threshold
 
 rows_of = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 8)), min_size=1, max_size=90)
+
+KEYS = np.random.default_rng(5).integers(0, 2**63, 10).astype(np.uint64)  # of the terms
 
 
 def distinct(rows: list[tuple[int, int, int]]) -> Rows:
@@ -38,9 +40,9 @@ def as_counts(edges: Edges) -> dict[tuple[int, int], int]:
 def test_a_patient_changes_the_counts_by_at_most_m(
     rows: list[tuple[int, int, int]], most: int, seed: int, patient: int
 ) -> None:
-    with_all = as_counts(bounded_edges(distinct(rows), most, seed))
+    with_all = as_counts(bounded_edges(distinct(rows), KEYS, most, seed))
     others = [row for row in rows if row[0] != patient]
-    without = as_counts(bounded_edges(distinct(others), most, seed)) if others else {}
+    without = as_counts(bounded_edges(distinct(others), KEYS, most, seed)) if others else {}
     changed = {pair: with_all.get(pair, 0) - without.get(pair, 0) for pair in {*with_all, *without}}
     assert sum(abs(change) for change in changed.values()) <= most
     assert set(changed.values()) <= {0, 1}  # no pair more than once, nobody else's choice moves
@@ -56,7 +58,7 @@ def test_with_room_for_all_pairs_bounding_counts_patients(rows: list[tuple[int, 
     for (group, _), terms in units.items():
         for pair in combinations(sorted(terms), 2):
             expected.setdefault(pair, set()).add(group)
-    counted = as_counts(bounded_edges(distinct(rows), 10_000, seed))
+    counted = as_counts(bounded_edges(distinct(rows), KEYS, 10_000, seed))
     assert counted == {pair: len(groups) for pair, groups in expected.items()}
 
 
@@ -65,7 +67,7 @@ def test_which_pairs_stay_is_even() -> None:
     rows = distinct([(7, 0, term) for term in range(10)])
     stayed = np.zeros((10, 10))
     for seed in range(2000):
-        edges = bounded_edges(rows, 9, seed)
+        edges = bounded_edges(rows, KEYS, 9, seed)
         assert len(edges) == 9
         stayed[edges.source, edges.target] += 1
     shares = stayed[np.triu_indices(10, 1)] / 2000
@@ -78,7 +80,7 @@ def test_noise_is_discrete_laplace() -> None:
     private = Private(0.5, 1e-6, 3)
     n, true = 60_000, 1000  # far above the threshold, so that nothing is cut off
     edges = Edges(np.zeros(n, np.int32), np.arange(1, n + 1, dtype=np.int32), np.full(n, true))
-    noise = np.concatenate([part.count for part in release([edges], private, 5)]) - true
+    noise = np.concatenate([part.count for part in release([edges], private, noise_from(5))]) - true
     p = math.exp(-private.epsilon / private.pairs)
     assert len(noise) == n
     assert abs(noise.mean()) < 0.2
@@ -141,9 +143,69 @@ def test_suppressed_means_absent_and_is_measured_in_patients(tmp_path: Path) -> 
 
 
 def test_wrong_private_options() -> None:
-    for text in ("1", "0,1e-6,5", "1,2,5", "1,1e-6,0", "a,b,c"):
-        with pytest.raises(UsageError, match="--private"):
+    for text in (
+        "1",
+        "0,1e-6,5",
+        "1,2,5",
+        "1,1e-6,0",
+        "a,b,c",
+        "inf,1e-6,5",
+        "nan,1e-6,5",
+        "1,5e-324,5",
+        "1e-300,0.1,5",
+    ):
+        with pytest.raises(UsageError, match="private wants"):
             Private.parse(text)
     assert Private.parse("1,1e-6,100") == Private(1.0, 1e-6, 100)
-    with pytest.raises(UsageError, match="--min-count"):
+    with pytest.raises(UsageError, match="min-count"):
         BuildOptions(private=Private(1, 1e-6, 5), min_count=3)
+
+
+@pytest.mark.parametrize("private", [Private(1, 1e-6, 100), Private(8, 2.3e-308, 5)])
+def test_threshold_holds_delta_with_order(private: Private) -> None:
+    """Everything gets the noise of twice the sensitivity; one patient's pair shows with chance delta at most."""
+    scale, tau = 2 * private.pairs / private.epsilon, threshold(private, order=True)
+    log_shows = math.log(private.pairs) - (tau - 1) / scale - math.log1p(math.exp(-1 / scale))
+    assert log_shows <= math.log(private.delta)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows_of, st.integers(1, 12), st.integers(0, 2**40), st.integers(0, 5), st.integers(0, 9))
+def test_a_patients_pairs_do_not_depend_on_what_others_have(
+    rows: list[tuple[int, int, int]], most: int, seed: int, patient: int, extra: int
+) -> None:
+    """Terms of others shift the numbers of all terms; each patient's choice of pairs stays the same."""
+    mine = [row for row in rows if row[0] == patient]
+    if not mine:
+        return
+    alone = bounded_edges(distinct(mine), KEYS, most, seed)
+    moved = distinct([(g, u, t + (t >= extra)) for g, u, t in mine])  # another patient's term takes the number
+    keys = np.insert(KEYS, extra, np.uint64(12345))
+    shifted = bounded_edges(moved, keys, most, seed)
+    back = [term - (term > extra) for term in range(11)]
+    assert as_counts(alone) == {(back[s], back[t]): c for (s, t), c in as_counts(shifted).items()}
+
+
+def test_a_given_seed_is_warned_of_and_recorded(tmp_path: Path) -> None:
+    lexicon = Lexicon.build([Entry(word) for word in ("aspirin", "fever")])
+    with (tmp_path / "notes.jsonl").open("w", encoding="utf-8") as handle:
+        for number in range(300):
+            handle.write(json.dumps({"doc_id": str(number), "patient_id": str(number), "text": "aspirin fever"}) + "\n")
+    said: list[str] = []
+
+    class Listener:
+        def start(self, title: str, total: int | None = None) -> None: ...
+        def advance(self, amount: int = 1, note: str = "") -> None: ...
+        def done(self, note: str = "") -> None: ...
+        def say(self, line: str) -> None:
+            said.append(line)
+
+    options = BuildOptions(private=Private(2.0, 1e-6, 3))
+    build_graph(tmp_path / "notes.jsonl", tmp_path / "g", lexicon, options, seed=1, progress=Listener())
+    assert "seed" in said[0]
+    assert Graph.load(tmp_path / "g").made_with["private"]["seed"].startswith("1, given")
+    build_graph(tmp_path / "notes.jsonl", tmp_path / "h", lexicon, options)
+    assert "seed" not in Graph.load(tmp_path / "h").made_with["private"]
+    with pytest.raises(CogstageError, match="τ = 1,775"):
+        build_graph(tmp_path / "notes.jsonl", tmp_path / "i", lexicon, BuildOptions(private=Private(1, 1e-6, 100)))
+    assert not (tmp_path / "i").exists()

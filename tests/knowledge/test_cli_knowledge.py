@@ -45,8 +45,8 @@ def test_from_a_table_to_a_data_set(world: Path, capsys: pytest.CaptureFixture[s
     assert json.loads(out)["manifest"]["counts"]["total"]["train"] > 0
     (world / "data/leakage.txt").write_text("changed")
     code, _, err = cogstage(capsys, "dataset", "info", world / "data")
-    assert code == 0
-    assert "leakage.txt is not the file that the build wrote" in err
+    assert code == 1
+    assert "leakage.txt is damaged" in err
 
 
 def test_umls_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

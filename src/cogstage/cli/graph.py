@@ -35,7 +35,9 @@ def build(
     documents: list[str] = typer.Argument(..., help="Documents or coded records: files, folders or globs."),
     out: Path = OUT,
     lexicon: list[str] | None = typer.Option(None, "--lexicon", help="Table term, concept, name, type."),
-    unit: str = typer.Option("document", help="document, sentence or patient-window."),
+    unit: str = typer.Option(
+        "auto", help="document, sentence, visit or patient-window; auto takes patient-window for coded records."
+    ),
     window: str = typer.Option("1d", help="patient-window: 1d, 7d, 30d, 90d, 180d, 365d or ever."),
     per: str = typer.Option("bin", help="patient-window: count bins, or each patient once (bin or patient)."),
     level: str = typer.Option("concept", help="What a node is: concept or term."),
@@ -44,6 +46,9 @@ def build(
     private: str | None = typer.Option(
         None, metavar="EPS,DELTA,M", help="Differentially private release; a patient contributes at most M pairs."
     ),
+    order: bool = typer.Option(False, "--order", help="Count which of two terms each patient has first."),
+    lag: str = typer.Option("90d", help="--order: days that may lie between the two, or any."),
+    until: str | None = typer.Option(None, metavar="YEAR|DATE", help="Leave out documents after this year or day."),
     keep_context: bool = typer.Option(
         False, "--keep-context", help="Count negated, family, hypothetical and historical mentions too."
     ),
@@ -76,7 +81,7 @@ def build(
 
     from cogstage.corpus.readers import reader_options
     from cogstage.graph.build import build_graph
-    from cogstage.graph.options import BuildOptions, Private, parse_size, parse_window
+    from cogstage.graph.options import BuildOptions, Private, parse_lag, parse_size, parse_until, parse_window
     from cogstage.tables import BadRows
 
     options = BuildOptions(
@@ -87,6 +92,9 @@ def build(
         min_count=min_count,
         suppress_below=suppress_below,
         private=None if private is None else Private.parse(private),
+        order=order,
+        lag=parse_lag(lag),
+        until=None if until is None else parse_until(until),
         keep_context=keep_context,
         codes=cast('Literal["auto", "text", "codes", "both"]', count),
         ambiguity=cast("Ambiguity", ambiguity),

@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,8 @@ from cogstage.graph.edges import Edges
 from cogstage.graph.engines import ENGINES, Engine, open_engine
 from cogstage.graph.folder import write_edges
 from cogstage.graph.job import BuildJob, choose_nodes
-from cogstage.graph.options import BuildOptions
-from cogstage.graph.privacy import fresh_seed, release, suppress, threshold
+from cogstage.graph.options import BuildOptions, Unit
+from cogstage.graph.privacy import fresh_seed, noise_from, release, suppress, threshold
 from cogstage.graph.runs import WorkFolder
 from cogstage.graph.units import Finder, Keys
 from cogstage.graph.vocabulary import Vocabulary
@@ -82,6 +82,7 @@ def build_graph(
     out, bad = Path(out), bad if bad is not None else BadRows()
     check_target(out, "graph")
     reader = open_reader(documents, options.format, bad=bad, **options.reader)
+    options = _with_unit(options, documents)
     with lock_folder(out), one_line_if_full(out):
         words = _lexicon(lexicon, options, stop_list, bad, progress)
         plan = {
@@ -94,11 +95,14 @@ def build_graph(
             "seed": seed,
         }
         work = WorkFolder(out, plan, resume)
+        if options.private is not None and seed is not None:
+            progress.say("a seed was given: whoever knows it can take the noise off; leave it out for a real release")
         if work.dropped:
             progress.say(f"unfinished work of an earlier build was dropped from {work.path} (--resume goes on with it)")
         try:
-            finder, keys = Finder(words, options), Keys(words, options.level)
-            job = BuildJob(reader, finder, keys, work, memory, workers, _seed(work, seed), bad, progress)
+            own_seed = _seed(work, seed)
+            finder, keys = Finder(words, options, own_seed), Keys(words, options.level)
+            job = BuildJob(reader, finder, keys, work, memory, workers, own_seed, seed, bad, progress)
             hashes = None if lexicon is None or isinstance(lexicon, Lexicon) else _hashes(expand(lexicon))
             built = _build(out, job, open_engine(engine, job, master), hashes)
         except BaseException:
@@ -145,19 +149,21 @@ def _build(out: Path, job: BuildJob, engine: Engine, lexicon: list[dict[str, str
 def _write(out: Path, job: BuildJob, engine: Engine, census: Census, made_with: dict[str, Any]) -> tuple[int, int]:
     """Choose the nodes, count, and write the graph folder; gives nodes and edges."""
     options, keys = job.options, job.keys
-    chosen, node = choose_nodes(keys.keys, census, options)
+    nodes = choose_nodes(keys.keys, census, options)
+    chosen = nodes.keys
     counts = (census.groups if options.counts_groups else census.units)[chosen]
     job.progress.start("Counting pairs")
-    edges = engine.edges(node, len(chosen))
+    edges = engine.edges(nodes)
     if options.private is not None:
-        edges, chosen, counts = _released(edges, options, job.seed, chosen)
-        made_with = _private_meta(made_with, options)
+        edges, chosen, counts = _released(edges, options, noise_from(job.given_seed), chosen)
+        made_with = _private_meta(made_with, options, job.given_seed)
     elif options.suppress_below > 0:
         edges = suppress(edges, options.suppress_below)
     folder = job.work.path / "graph"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    n_edges = write_edges(folder / "edges.parquet", edges)
+    n_edges = write_edges(folder, edges, options.order)
+    _check_not_empty(len(chosen), n_edges, options)
     terms = [keys.keys[number] for number in chosen.tolist()]
     vocabulary_of(terms, counts, job.finder, engine.names_of).write(folder)
     job.progress.done(f"{len(chosen):,} nodes, {n_edges:,} edges")
@@ -166,11 +172,11 @@ def _write(out: Path, job: BuildJob, engine: Engine, census: Census, made_with: 
 
 
 def _released(
-    edges: Iterator[Edges], options: BuildOptions, seed: int, chosen: np.ndarray
+    edges: Iterator[Edges], options: BuildOptions, noise: np.random.Generator, chosen: np.ndarray
 ) -> tuple[Iterator[Edges], np.ndarray, np.ndarray]:
     """Private edges, and the nodes that they alone decide: renumbered in the same order, counted by their edges."""
     assert options.private is not None
-    parts = list(suppress(release(edges, options.private, seed), options.suppress_below))
+    parts = list(suppress(release(edges, options.private, noise), options.suppress_below))
     largest = np.zeros(len(chosen), np.int64)
     for part in parts:
         np.maximum.at(largest, part.source, part.count)
@@ -178,15 +184,41 @@ def _released(
     kept = np.flatnonzero(largest > 0)
     number = np.full(len(chosen), -1, np.int32)
     number[kept] = np.arange(len(kept), dtype=np.int32)
-    renumbered = (Edges(number[part.source], number[part.target], part.count) for part in parts)
+    renumbered = (replace(part, source=number[part.source], target=number[part.target]) for part in parts)
     return renumbered, chosen[kept], largest[kept]
 
 
-def _private_meta(made_with: dict[str, Any], options: BuildOptions) -> dict[str, Any]:
+def _check_not_empty(n_nodes: int, n_edges: int, options: BuildOptions) -> None:
+    """Raise where nothing was counted together, and name the option that decides it."""
+    if n_edges:
+        return
+    if options.private is not None:
+        least = threshold(options.private, options.order)
+        raise CogstageError(
+            f"no pair has a noisy count of τ = {least:,} patients, so the private graph would be empty; "
+            "more data, a larger EPS or DELTA, or a smaller M (private) lower τ"
+        )
+    if n_nodes == 0:
+        return
+    if options.suppress_below > 1:
+        reason = f"no two are shared by {options.suppress_below} patients; lower suppress_below or widen the unit"
+    elif options.unit == "patient-window" and options.window is not None:
+        reason = f"no two are in one window of {options.window} days; choose a larger window, or ever"
+    elif options.unit == "patient-window":
+        reason = "no patient has two of them; is patient_id the patient and not the record?"
+    else:
+        reason = f"no two are in one {options.unit}; for records of patients choose the unit patient-window"
+    raise CogstageError(f"{n_nodes:,} terms but no edges: {reason}")
+
+
+def _private_meta(made_with: dict[str, Any], options: BuildOptions, seed: int | None) -> dict[str, Any]:
     """What may be said of a private graph: nothing that was counted exactly."""
     assert options.private is not None
     exact = ("inputs", "documents", "units", "groups", "skipped")
-    private = {**made_with["private"], "threshold": threshold(options.private), "noise": "discrete Laplace"}
+    private = {**made_with["private"], "noise": "discrete Laplace"}
+    private["threshold"] = threshold(options.private, options.order)
+    if seed is not None:
+        private["seed"] = f"{seed}, given: whoever knows it can take the noise off, so this graph is not private"
     private["unit_of_privacy"] = "patient, or document where there is no patient_id"
     return {**{key: value for key, value in made_with.items() if key not in exact}, "private": private}
 
@@ -219,6 +251,20 @@ def vocabulary_of(terms: Sequence[str], counts: np.ndarray, finder: Finder, name
         synonyms = list(zip(spellings, nodes[nodes >= 0].tolist(), strict=True))
     synonyms.sort(key=lambda pair: (pair[1], pair[0]))
     return Vocabulary(tuple(terms), tuple(concept), tuple(name), tuple(kind), counts.astype(np.int64), tuple(synonyms))
+
+
+def _with_unit(options: BuildOptions, documents: Paths) -> BuildOptions:
+    """The options with the unit that fits the first document: coded records of patients are counted in windows."""
+    if options.unit != "auto":
+        return options
+    reader = open_reader(documents, options.format, bad=BadRows(skip=True), **options.reader)
+    try:
+        first = next(iter(reader), None)
+    except CogstageError:  # the build itself says what is wrong
+        first = None
+    coded = first is not None and not first.text and bool(first.codes) and first.patient_id is not None
+    unit: Unit = "patient-window" if coded or options.per == "patient" else "document"
+    return replace(options, unit=unit)
 
 
 def _lexicon(

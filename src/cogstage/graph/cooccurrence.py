@@ -1,4 +1,4 @@
-"""The co-occurrence graph: nodes, edges with counts, and the folder it lives in."""
+"""The co-occurrence graph: nodes, edges with counts, and the folder that holds it."""
 
 from __future__ import annotations
 
@@ -11,28 +11,32 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import scipy.sparse as sp
 
 from cogstage.artefact import new_folder, read_meta
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.edges import Edges
-from cogstage.graph.folder import write_edges
-from cogstage.graph.ppmi import ppmi
+from cogstage.graph.folder import EDGES, ORDER, ORDER_COLUMNS, read_columns, write_edges
+from cogstage.graph.ppmi import CHUNK, ppmi, symmetric
 from cogstage.graph.vocabulary import Vocabulary
 
-FILES = ("terms.parquet", "edges.parquet")
+FILES = ("terms.parquet", EDGES)
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Undirected: edge ``e`` joins ``source[e] < target[e]`` and was counted ``count[e]`` times; sorted, no doubles."""
+    """Undirected: edge ``e`` joins ``source[e] < target[e]`` and was counted ``count[e]`` times; sorted, no doubles.
+
+    ``in_order[e]`` says in how many patients the source came first, the target came first, or both came on one day;
+    None where the order in time was not counted.
+    """
 
     vocabulary: Vocabulary
     source: np.ndarray  # int32 (E,)
     target: np.ndarray  # int32 (E,)
-    count: np.ndarray  # int64 (E,)
+    count: np.ndarray  # int32 or int64 (E,)
     made_with: Mapping[str, Any] = field(default_factory=dict)
+    in_order: np.ndarray | None = None  # int32 (E, 3)
 
     @property
     def n_nodes(self) -> int:
@@ -46,11 +50,8 @@ class Graph:
 
     @cached_property
     def matrix(self) -> sp.csr_matrix:
-        """Symmetric counts, (V, V) CSR int64."""
-        rows = np.concatenate([self.source, self.target])
-        columns = np.concatenate([self.target, self.source])
-        values = np.concatenate([self.count, self.count])
-        return sp.csr_matrix((values, (rows, columns)), shape=(self.n_nodes, self.n_nodes))
+        """Symmetric counts, (V, V) CSR int32 (int64 where a count needs it)."""
+        return symmetric(self.source, self.target, self.count, self.n_nodes)
 
     def ppmi(self, shift: float = 0.0, smoothing: float = 1.0) -> sp.csr_matrix:
         """Positive pointwise mutual information, (V, V) CSR float64; see :func:`cogstage.graph.ppmi.ppmi`.
@@ -66,14 +67,54 @@ class Graph:
             values.data = np.maximum(values.data - shift, 0.0)
             values.eliminate_zeros()
             return values
-        return ppmi(self.matrix, shift=shift, smoothing=smoothing)
+        return ppmi(self.source, self.target, self.count, self.n_nodes, shift, smoothing)
+
+    def edge(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """The edge between each two nodes, int64; -1 where there is none."""
+        one, other = np.asarray(one, np.int64), np.asarray(other, np.int64)
+        low, high = np.minimum(one, other), np.maximum(one, other)
+        begin, end = self._starts[low], self._starts[low + 1]
+        place = begin.copy()
+        while np.any(begin < end):  # one bisection step for all pairs at a time
+            middle = (begin + end) // 2
+            below = (begin < end) & (self.target[np.minimum(middle, self.n_edges - 1)] < high)
+            end = np.where((begin < end) & ~below, middle, end)
+            begin = np.where(below, middle + 1, begin)
+        place = np.minimum(begin, max(self.n_edges - 1, 0))
+        if self.n_edges == 0:
+            return np.full(one.shape, -1, np.int64)
+        there = (begin < self._starts[low + 1]) & (self.target[place] == high)
+        return np.where(there, place, -1)
+
+    def order(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """In how many patients ``one`` came first, ``other`` came first, both came on one day: int64 (n, 3).
+
+        Zeros where the pair has no edge, or where the order in time was not counted or is suppressed.
+        """
+        one, other = np.atleast_1d(np.asarray(one, np.int64)), np.atleast_1d(np.asarray(other, np.int64))
+        if self.in_order is None:
+            return np.zeros((len(one), 3), np.int64)
+        edge = self.edge(one, other)
+        found = np.where((edge >= 0)[:, None], self.in_order[np.maximum(edge, 0)], 0).astype(np.int64)
+        turned = one > other
+        found[turned] = found[turned][:, [1, 0, 2]]
+        return found
+
+    @cached_property
+    def _starts(self) -> np.ndarray:
+        """First edge of each source, int64 (V + 1,)."""
+        return np.searchsorted(self.source, np.arange(self.n_nodes + 1)).astype(np.int64)
 
     @cached_property
     def hash(self) -> str:
-        """Identity of the graph's content: nodes, edges and counts."""
+        """Identity of the graph's content: nodes, edges, counts and order in time."""
         digest = hashlib.sha256(self.vocabulary.hash.encode())
-        for array in (self.source.astype("<i4"), self.target.astype("<i4"), self.count.astype("<i8")):
-            digest.update(np.ascontiguousarray(array).tobytes())
+        columns = [(self.source, "<i4"), (self.target, "<i4"), (self.count, "<i8")]
+        if self.in_order is not None:
+            columns.append((self.in_order, "<i4"))
+        for array, kind in columns:
+            for at in range(0, len(array), CHUNK):
+                digest.update(np.ascontiguousarray(array[at : at + CHUNK].astype(kind)).tobytes())
         return digest.hexdigest()
 
     def save(self, path: Path | str, made_with: Mapping[str, Any] | None = None) -> None:
@@ -81,35 +122,46 @@ class Graph:
         made_with = dict(self.made_with if made_with is None else made_with)
         with new_folder(path, "graph", {**made_with, "nodes": self.n_nodes, "edges": self.n_edges}) as folder:
             self.vocabulary.write(folder)
-            write_edges(folder / "edges.parquet", [Edges(self.source, self.target, self.count)])
+            edges = Edges(self.source, self.target, self.count, None, self.in_order)
+            write_edges(folder, [edges], self.in_order is not None)
 
     @classmethod
-    def load(cls, path: Path | str) -> Graph:
-        """Read a graph folder; what is wrong with it is said in one line."""
+    def load(cls, path: Path | str, verify: bool = True) -> Graph:
+        """Read a graph folder; ``verify=False`` does not compare its files with their hashes."""
         path = Path(path)
-        meta = read_meta(path, "graph", FILES)
+        meta = read_meta(path, "graph", FILES, verify)
         try:
             vocabulary = Vocabulary.read(path)
-            edges = pq.read_table(path / "edges.parquet", columns=["source", "target", "count"])
+            source, target, count = read_columns(path / EDGES, ("source", "target", "count"))
+            source, target = source.astype(np.int32, copy=False), target.astype(np.int32, copy=False)
+            if int(count.max(initial=0)) < 2**31:
+                count = count.astype(np.int32)
+            order = None
+            if (path / ORDER).exists():
+                *ends, first, second, same = read_columns(path / ORDER, ("source", "target", *ORDER_COLUMNS))
         except (pa.ArrowInvalid, OSError, KeyError) as error:
             raise CogstageError(f"{path} is damaged ({error}); build the graph again") from error
-        source, target, count = (edges.column(name).to_numpy() for name in ("source", "target", "count"))
-        graph = cls(
-            vocabulary, source.astype(np.int32), target.astype(np.int32), count.astype(np.int64), meta["made_with"]
-        )
+        graph = cls(vocabulary, source, target, count, meta["made_with"])
         graph.check(str(path))
+        if (path / ORDER).exists():
+            edge = graph.edge(*ends)
+            if (edge < 0).any():
+                raise CogstageError(f"{path / ORDER} has pairs that are no edges; build the graph again")
+            order = np.zeros((len(count), 3), np.int32)
+            order[edge] = np.stack([first, second, same], axis=1)
+            graph = cls(vocabulary, source, target, count, meta["made_with"], order)
         return graph
 
     def check(self, where: str = "graph") -> None:
         """Raise unless the edges are sorted, unique, within the vocabulary, and counted at least once."""
-        key = self.source.astype(np.int64) * max(self.n_nodes, 1) + self.target
-        if self.n_edges and not (
-            np.all(np.diff(key) > 0)
-            and np.all(self.source < self.target)
-            and self.source.min() >= 0
-            and self.target.max() < self.n_nodes
-            and self.count.min() > 0
-        ):
+        sound = True
+        for at in range(0, self.n_edges, CHUNK):
+            part = slice(max(at - 1, 0), at + CHUNK)
+            source, target = self.source[part], self.target[part]
+            key = source.astype(np.int64) * max(self.n_nodes, 1) + target
+            sound &= bool(np.all(np.diff(key) > 0) and np.all(source < target) and source.min() >= 0)
+            sound &= bool(target.max() < self.n_nodes and self.count[part].min() > 0)
+        if not sound:
             raise CogstageError(
                 f"{where}: edges must be sorted, unique, source < target, counted; build the graph again"
             )

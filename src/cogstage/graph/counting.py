@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -33,17 +33,19 @@ class Rows:
     group: np.ndarray  # uint64 (R,)
     unit: np.ndarray  # int64 (R,)
     term: np.ndarray  # int32 (R,)
+    day: np.ndarray | None = None  # int32 (R,): days since 1970, where the order in time is counted
 
     def __len__(self) -> int:
         return len(self.term)
 
     @classmethod
-    def of(cls, group: np.ndarray, unit: np.ndarray, term: np.ndarray) -> Rows:
+    def of(cls, group: np.ndarray, unit: np.ndarray, term: np.ndarray, day: np.ndarray | None = None) -> Rows:
         """Rows from any integer arrays of one length."""
         return cls(
             np.ascontiguousarray(group).astype(np.uint64, copy=False),
             np.ascontiguousarray(unit).astype(np.int64, copy=False),
             np.ascontiguousarray(term).astype(np.int32, copy=False),
+            None if day is None else np.ascontiguousarray(day).astype(np.int32, copy=False),
         )
 
     @classmethod
@@ -53,40 +55,51 @@ class Rows:
             return parts[0]
         if not parts:
             return cls(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int32))
+        days = [part.day for part in parts if part.day is not None]
         return cls(
             np.concatenate([part.group for part in parts]),
             np.concatenate([part.unit for part in parts]),
             np.concatenate([part.term for part in parts]),
+            np.concatenate(days) if days else None,
         )
 
     def distinct(self) -> Rows:
-        """The rows sorted by group, unit and term, each once."""
+        """The rows sorted by group, unit and term, each once; of several days the first."""
         if len(self) == 0:
             return self
-        group, unit, term, start = compiled.into_buckets(self.group, self.unit, self.term)
+        third = self.term
+        if self.day is not None:  # sorted along with the term, behind it
+            third = (self.term.astype(np.int64) << 32) | (self.day.astype(np.int64) + 2**31)
+        group, unit, third, start = compiled.into_buckets(self.group, self.unit, third)
         if len(self) < SMALL:
-            compiled.sort_buckets(group, unit, term, start, 0, len(start) - 1)
-            kept = compiled.drop_doubles(group, unit, term)
-            return Rows(group[:kept], unit[:kept], term[:kept])
-        cuts = np.searchsorted(start, np.linspace(0, len(self), n_threads() + 1)).tolist()
-        cuts[0], cuts[-1] = 0, len(start) - 1
-        with ThreadPoolExecutor(n_threads()) as pool:
-            list(pool.map(lambda at: compiled.sort_buckets(group, unit, term, start, *at), pairwise(cuts)))
-        kept = compiled.drop_doubles(group, unit, term)
-        return Rows(group[:kept], unit[:kept], term[:kept])
+            compiled.sort_buckets(group, unit, third, start, 0, len(start) - 1)
+        else:
+            cuts = np.searchsorted(start, np.linspace(0, len(self), n_threads() + 1)).tolist()
+            cuts[0], cuts[-1] = 0, len(start) - 1
+            with ThreadPoolExecutor(n_threads()) as pool:
+                list(pool.map(lambda at: compiled.sort_buckets(group, unit, third, start, *at), pairwise(cuts)))
+        if self.day is None:
+            kept = compiled.drop_doubles(group, unit, third)
+            return Rows(group[:kept], unit[:kept], third[:kept])
+        kept = compiled.drop_later_days(group, unit, third)
+        packed = third[:kept]
+        term, day = (packed >> 32).astype(np.int32), ((packed & 0xFFFFFFFF) - 2**31).astype(np.int32)
+        return Rows(group[:kept], unit[:kept], term, day)
+
+    def take(self, kept: np.ndarray) -> Rows:
+        """The rows at these places (numbers or a mask)."""
+        day = None if self.day is None else self.day[kept]
+        return Rows(self.group[kept], self.unit[kept], self.term[kept], day)
 
     def by_group(self) -> Rows:
         """The rows sorted by group alone."""
-        order = np.argsort(self.group)
-        return Rows(self.group[order], self.unit[order], self.term[order])
+        return self.take(np.argsort(self.group))
 
     def renumbered(self, numbers: np.ndarray) -> Rows:
         """``numbers[term]`` as the term, negative ones left out; ascending numbers keep rows sorted and distinct."""
-        term = numbers[self.term]
-        kept = term >= 0
-        if bool(kept.all()):
-            return Rows.of(self.group, self.unit, term)
-        return Rows.of(self.group[kept], self.unit[kept], term[kept])
+        rows = replace(self, term=numbers[self.term])
+        kept = rows.term >= 0
+        return rows if bool(kept.all()) else rows.take(kept)
 
 
 @dataclass
@@ -124,20 +137,31 @@ class Counter:
     """Counts the pairs of sorted distinct rows, for any range of source terms.
 
     For each source the units that hold it are walked and the terms behind it are added up in a dense array that fits
-    the cache, so nothing is sorted and no pair is written twice.
+    the cache, so nothing is sorted and no pair is written twice. ``lag`` asks for the order in time as well, of terms
+    that a group first has at most so many days apart; the rows must have days.
     """
 
-    def __init__(self, rows: Rows, n_terms: int, with_groups: bool = False, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        n_terms: int,
+        with_groups: bool = False,
+        threads: int | None = None,
+        lag: int | None = None,
+    ) -> None:
         if len(rows) >= 2**31:
-            raise CogstageError("a block of rows is too large to count at once; lower --memory")
-        self.rows, self.n_terms, self.with_groups = rows, n_terms, with_groups
+            raise CogstageError("a block of rows is too large to count at once; lower the memory ceiling")
+        self.rows, self.n_terms, self.with_groups, self.lag = rows, n_terms, with_groups or lag is not None, lag
         self.threads = 1 if threads is None and len(rows) < SMALL else threads or n_threads()
         self._places = compiled.by_term(rows.group, rows.unit, rows.term, n_terms)
         most = compiled.most_targets(*self._places[:3], n_terms)
         self.filled = np.concatenate([[0], np.cumsum(most)])  # (V + 1,): upper bound of the pairs before each source
+        self._days = np.empty(0, np.int32)
+        if lag is not None and rows.day is not None:
+            self._days = compiled.first_days(rows.group, rows.term, rows.day, n_terms)
 
     def count(self, first: int, last: int, buffers: list[np.ndarray]) -> np.ndarray:
-        """Write targets, counts (and groups) of the sources first ... last to the front of the buffers, all int32.
+        """Write targets, counts (groups, order) of the sources first ... last to the front of the buffers, all int32.
 
         Gives how many targets each source has; they stand one source behind the other, ascending.
         """
@@ -147,19 +171,22 @@ class Counter:
 
         def work(thread: int) -> None:
             place = (first + thread, last, self.threads, first, self.rows.term, pointer, begin, end)
-            if self.with_groups:
+            if self.lag is not None:
+                compiled.pairs_in_order(*place, owner, self._days, self.lag, slot, *buffers, found)
+            elif self.with_groups:
                 compiled.pairs_by_group(*place, owner, slot, *buffers, found)
             else:
                 compiled.pairs_by_unit(*place, slot, *buffers, found)
 
+        columns = [*buffers[:3], *buffers[3].T] if self.lag is not None else buffers
         if self.threads == 1:
             work(0)
-            for buffer in buffers:
-                compiled.close_ranks(slot, found, buffer)
+            for column in columns:
+                compiled.close_ranks(slot, found, column)
             return found
         with ThreadPoolExecutor(self.threads) as pool:
             list(pool.map(work, range(self.threads)))
-            list(pool.map(lambda buffer: compiled.close_ranks(slot, found, buffer), buffers))
+            list(pool.map(lambda column: compiled.close_ranks(slot, found, column), columns))
         return found
 
     def ranges(self, slots: int = SLOTS) -> Iterator[tuple[int, int]]:
@@ -173,7 +200,8 @@ class Counter:
 
     def buffers(self, slots: int) -> list[np.ndarray]:
         """Room for that many pairs."""
-        return [np.empty(slots, np.int32) for _ in range(3 if self.with_groups else 2)]
+        columns = [np.empty(slots, np.int32) for _ in range(3 if self.with_groups else 2)]
+        return columns if self.lag is None else [*columns, np.empty((slots, 3), np.int32)]
 
     def edges(self, slots: int = SLOTS) -> Iterator[Edges]:
         """All pairs, sorted, a range of sources at a time."""
@@ -182,8 +210,10 @@ class Counter:
         for first, last in self.ranges(slots):
             found = self.count(first, last, buffers)
             source = np.repeat(np.arange(first, last, dtype=np.int32), found)
-            target, *counts = (buffer[: len(source)] for buffer in buffers)
-            yield Edges(source, target.copy(), *(count.astype(np.int64) for count in counts))
+            target, *counts = (buffer[: len(source)] for buffer in buffers[:3])
+            order = None if self.lag is None else buffers[3][: len(source)].copy()
+            count, groups = counts[0].astype(np.int64), counts[1].astype(np.int64) if len(counts) > 1 else None
+            yield Edges(source, target.copy(), count, groups, order)
 
 
 def count_pairs(unit: np.ndarray, term: np.ndarray, n_terms: int, threads: int | None = None) -> sp.csr_matrix:

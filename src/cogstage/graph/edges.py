@@ -9,12 +9,13 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Edges:
-    """Counted pairs, sorted by source and target; ``groups`` (how many groups saw the pair) only where asked for."""
+    """Counted pairs, sorted by source and target; ``groups`` and ``order`` only where asked for."""
 
     source: np.ndarray  # int32 (E,)
     target: np.ndarray  # int32 (E,)
     count: np.ndarray  # int64 (E,)
-    groups: np.ndarray | None = None  # int64 (E,)
+    groups: np.ndarray | None = None  # int64 (E,): how many groups have the pair
+    order: np.ndarray | None = None  # int32 (E, 3): groups in which source, target, or neither came first
 
     def __len__(self) -> int:
         return len(self.count)
@@ -22,4 +23,5 @@ class Edges:
     def where(self, kept: np.ndarray) -> Edges:
         """The edges that ``kept`` (a mask) keeps."""
         groups = None if self.groups is None else self.groups[kept]
-        return Edges(self.source[kept], self.target[kept], self.count[kept], groups)
+        order = None if self.order is None else self.order[kept]
+        return Edges(self.source[kept], self.target[kept], self.count[kept], groups, order)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -11,32 +12,73 @@ import pyarrow.parquet as pq
 
 from cogstage.graph.edges import Edges
 
-ROW_GROUP = 1 << 20  # rows a row group, whatever the size of the pieces that come
+ROW_GROUP = 1 << 20  # rows per row group, whatever the size of the pieces that come
+EDGES, ORDER = "edges.parquet", "order.parquet"
 SCHEMA = pa.schema([("source", pa.int32()), ("target", pa.int32()), ("count", pa.int64())])
+ORDER_COLUMNS = ("source_first", "target_first", "same_day")
+ORDER_SCHEMA = pa.schema([("source", pa.int32()), ("target", pa.int32()), *((c, pa.int32()) for c in ORDER_COLUMNS)])
 
 
-def write_edges(path: Path, edges: Iterable[Edges]) -> int:
-    """Write ``edges.parquet`` from sorted pieces; how many edges there were."""
+def write_edges(folder: Path, edges: Iterable[Edges], order: bool = False) -> int:
+    """Write ``edges.parquet`` (and ``order.parquet``) from sorted pieces; how many edges there were."""
     total = 0
-    with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
-        for columns in _even(edges):
-            writer.write_table(pa.table(columns, SCHEMA), row_group_size=ROW_GROUP)
-            total += len(columns[0])
+    with ExitStack() as stack:
+        counts = stack.enter_context(_Table(folder / EDGES, SCHEMA))
+        orders = stack.enter_context(_Table(folder / ORDER, ORDER_SCHEMA)) if order else None
+        for part in edges:
+            ends = [part.source.astype(np.int32), part.target.astype(np.int32)]
+            counts.add([*ends, part.count.astype(np.int64)])
+            if orders is not None and part.order is not None:
+                kept = part.order.any(axis=1)
+                orders.add([*(end[kept] for end in ends), *part.order[kept].astype(np.int32).T])
+            total += len(part)
     return total
 
 
-def _even(edges: Iterable[Edges]) -> Iterator[list[np.ndarray]]:
-    """The same edges in pieces of exactly a row group, the last one smaller."""
-    held: list[list[np.ndarray]] = []
-    size = 0
-    for part in edges:
-        held.append([part.source.astype(np.int32), part.target.astype(np.int32), part.count.astype(np.int64)])
-        size += len(part)
-        if size >= ROW_GROUP:
-            whole = [np.concatenate(columns) for columns in zip(*held, strict=True)]
-            full = size - size % ROW_GROUP
+class _Table:
+    """A Parquet file whose row groups have one size, whatever the size of the pieces that are added."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._writer, self._schema = pq.ParquetWriter(path, schema, compression="zstd"), schema
+        self._held: list[list[np.ndarray]] = []
+        self._size = 0
+
+    def __enter__(self) -> _Table:
+        return self
+
+    def add(self, columns: list[np.ndarray]) -> None:
+        """Rows that follow those before."""
+        self._held.append(columns)
+        self._size += len(columns[0])
+        if self._size >= ROW_GROUP:
+            whole = [np.concatenate(column) for column in zip(*self._held, strict=True)]
+            full = self._size - self._size % ROW_GROUP
             for at in range(0, full, ROW_GROUP):
-                yield [column[at : at + ROW_GROUP] for column in whole]
-            held, size = [[column[full:] for column in whole]], size - full
-    if size:
-        yield [np.concatenate(columns) for columns in zip(*held, strict=True)]
+                self._write([column[at : at + ROW_GROUP] for column in whole])
+            self._held, self._size = [[column[full:] for column in whole]], self._size - full
+
+    def _write(self, columns: list[np.ndarray]) -> None:
+        self._writer.write_table(pa.table(columns, self._schema), row_group_size=ROW_GROUP)
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None and self._size:
+            self._write([np.concatenate(column) for column in zip(*self._held, strict=True)])
+        self._writer.close()
+
+
+def read_columns(path: Path, columns: Iterable[str]) -> list[np.ndarray]:
+    """Columns of a Parquet file as arrays, row group by row group, so that nothing is held twice."""
+    names = list(columns)
+    with pq.ParquetFile(path) as file:
+        kinds = [file.schema_arrow.field(name).type.to_pandas_dtype() for name in names]
+        found = [np.empty(file.metadata.num_rows, kind) for kind in kinds]
+        at = 0
+        for batch in _batches(file, names):
+            for array, column in zip(found, batch.columns, strict=True):
+                array[at : at + len(column)] = column.to_numpy(zero_copy_only=False)
+            at += batch.num_rows
+    return found
+
+
+def _batches(file: pq.ParquetFile, names: list[str]) -> Iterator[pa.RecordBatch]:
+    yield from file.iter_batches(batch_size=1 << 18, columns=names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from cogstage.graph.edges import Edges
 from cogstage.graph.options import BuildOptions
 from cogstage.graph.privacy import bounded_edges
 from cogstage.graph.runs import WorkFolder
-from cogstage.graph.units import Finder, Keys
+from cogstage.graph.units import Finder, Keys, number_of
 from cogstage.progress import Progress
 from cogstage.tables import BadRows
 
@@ -28,7 +28,8 @@ class BuildJob:
     work: WorkFolder
     memory: int  # bytes that counting may hold
     workers: int | None  # annotating processes; None for all cores
-    seed: int
+    seed: int  # of the hashes of this build
+    given_seed: int | None  # that a test asked for; None in earnest
     bad: BadRows
     progress: Progress
 
@@ -38,8 +39,20 @@ class BuildJob:
         return self.finder.options
 
 
-def choose_nodes(keys: list[str], census: Census, options: BuildOptions) -> tuple[np.ndarray, np.ndarray]:
-    """Which of the sorted keys become nodes, and the node of each key (-1: none)."""
+@dataclass(frozen=True)
+class Nodes:
+    """The keys that become nodes, in the order of keys."""
+
+    keys: np.ndarray  # int64 (V,): number of the key of each node
+    of_key: np.ndarray  # int32 (K,): node of each key, -1 for none
+    hashes: np.ndarray | None  # uint64 (V,): stable hash of each node's key, where pairs are drawn by it
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+def choose_nodes(keys: list[str], census: Census, options: BuildOptions) -> Nodes:
+    """The keys that are counted and shared often enough."""
     count = census.groups if options.counts_groups else census.units
     kept = count >= options.min_count
     if options.private is None:
@@ -47,18 +60,22 @@ def choose_nodes(keys: list[str], census: Census, options: BuildOptions) -> tupl
     chosen = np.flatnonzero(kept)
     node = np.full(len(keys), -1, np.int32)
     node[chosen] = np.arange(len(chosen), dtype=np.int32)
-    return chosen, node
+    hashes = None
+    if options.private is not None:
+        hashes = np.fromiter((number_of("key", keys[number]) for number in chosen.tolist()), np.uint64, len(chosen))
+    return Nodes(chosen, node, hashes)
 
 
 def count_rows(
-    rows: Rows, n_nodes: int, options: BuildOptions, seed: int, threads: int | None = None
+    rows: Rows, nodes: Nodes, options: BuildOptions, seed: int, threads: int | None = None
 ) -> Iterator[Edges]:
-    """The sorted edges of rows that hold whole groups; terms are nodes already, rows sorted and distinct."""
-    if options.private is not None:
-        yield bounded_edges(rows, options.private.pairs, seed)
+    """The sorted edges of rows that hold whole groups; rows sorted and distinct, terms still keys."""
+    rows = rows.renumbered(nodes.of_key)
+    if options.private is not None and nodes.hashes is not None:
+        yield bounded_edges(rows, nodes.hashes, options.private.pairs, seed, options.lag_days)
         return
     with_groups = options.counts_groups or options.suppress_below > 0
-    for edges in Counter(rows, n_nodes, with_groups, threads).edges():
+    for edges in Counter(rows, len(nodes), with_groups, threads, options.lag_days).edges():
         if options.counts_groups and edges.groups is not None:
-            edges = Edges(edges.source, edges.target, edges.groups, edges.groups)
+            edges = replace(edges, count=edges.groups)
         yield edges

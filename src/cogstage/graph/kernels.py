@@ -125,6 +125,44 @@ def drop_doubles(group, unit, term):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def drop_later_days(group, unit, packed):  # type: ignore[no-untyped-def]
+    """As :func:`drop_doubles` for ``packed`` = term << 32 | day: of each (group, unit, term) the first day stays."""
+    n = len(group)
+    kept = 0
+    for i in range(n):
+        if (
+            kept == 0
+            or (packed[i] >> 32) != (packed[kept - 1] >> 32)
+            or unit[i] != unit[kept - 1]
+            or group[i] != group[kept - 1]
+        ):
+            group[kept], unit[kept], packed[kept] = group[i], unit[i], packed[i]
+            kept += 1
+    return kept
+
+
+@njit(cache=True, nogil=True)
+def first_days(group, term, day, n_terms):  # type: ignore[no-untyped-def]
+    """For each row the first day on which its group has its term; rows of a group stand together."""
+    n = len(group)
+    first = np.empty(n, np.int32)
+    known = np.empty(n_terms, np.int32)
+    seen = np.full(n_terms, -1, np.int64)
+    i = 0
+    while i < n:
+        j = i
+        while j < n and group[j] == group[i]:
+            t = term[j]
+            if seen[t] != i or day[j] < known[t]:
+                seen[t], known[t] = i, day[j]
+            j += 1
+        for k in range(i, j):
+            first[k] = known[term[k]]
+        i = j
+    return first
+
+
+@njit(cache=True, nogil=True)
 def count_nodes(group, unit, term, n_terms):  # type: ignore[no-untyped-def]
     """In how many units, and in how many groups, each term occurs; rows sorted and distinct."""
     units = np.zeros(n_terms, np.int64)
@@ -260,6 +298,52 @@ def pairs_by_group(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def pairs_in_order(  # type: ignore[no-untyped-def]
+    first, last, step, base, term, pointer, begin, end, owner, day, lag, slot, targets, values, groups, order, found
+):
+    """As :func:`pairs_by_group`, and in ``order`` (3 columns) in how many groups the source came first, the target
+    came first, or both on one day; groups in which more than ``lag`` days lie between count nowhere.
+
+    ``day`` is the first day of each row's term in its group.
+    """
+    n_terms = len(pointer) - 1
+    counts = np.zeros(n_terms, np.int32)
+    of_groups = np.zeros(n_terms, np.int32)
+    latest = np.full(n_terms, -1, np.int32)
+    cells = np.zeros((n_terms, 3), np.int32)
+    bits = np.zeros((n_terms >> 6) + 1, np.uint64)
+    blocks = np.zeros((len(bits) >> 6) + 1, np.uint8)
+    for source in range(first, last, step):
+        for e in range(pointer[source], pointer[source + 1]):
+            g = owner[e]
+            own = day[begin[e] - 1]
+            for q in range(begin[e], end[e]):
+                j = np.int64(term[q])
+                bits[j >> 6] |= BIT << np.uint64(j & LOW6)
+                blocks[j >> 12] = 1
+                if counts[j] == 0:
+                    of_groups[j] = 0
+                    latest[j] = np.int32(-1)
+                    cells[j, 0] = 0
+                    cells[j, 1] = 0
+                    cells[j, 2] = 0
+                counts[j] += np.int32(1)
+                if latest[j] != g:
+                    latest[j] = g
+                    of_groups[j] += np.int32(1)
+                    later = np.int64(day[q]) - np.int64(own)
+                    if -lag <= later <= lag:
+                        cells[j, 0 if later > 0 else 1 if later < 0 else 2] += np.int32(1)
+        place = slot[source - base]
+        stop = _emit(source, counts, bits, blocks, targets, values, place)
+        found[source - base] = stop - place
+        for k in range(place, stop):
+            groups[k] = of_groups[targets[k]]
+            for c in range(3):
+                order[k, c] = cells[targets[k], c]
+
+
+@njit(cache=True, nogil=True)
 def close_ranks(slot, found, array):  # type: ignore[no-untyped-def]
     """Move the filled part of every slot to the front of the array, one behind the other."""
     place = 0
@@ -273,13 +357,17 @@ def close_ranks(slot, found, array):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def bounded_pairs(group, unit, term, most, seed):  # type: ignore[no-untyped-def]
-    """Each group's distinct pairs, at most ``most`` of them, as source << 32 | target.
+def bounded_pairs(group, unit, term, key, most, seed, day, lag):  # type: ignore[no-untyped-def]
+    """Each group's distinct pairs, at most ``most`` of them, as source << 32 | target, and the order of each.
 
-    Which ones stay is decided by a keyed hash of seed, group and pair, so it does not depend on the order of the data.
+    Which ones stay is decided by a keyed hash of seed, group and the ``key`` of both terms, which does not change with
+    the data of others. The order is 0 source first, 1 target first, 2 one day, 3 not within ``lag`` days or (``day``
+    empty) not asked for; ``day`` is the first day of each row's term in its group.
     """
     n = len(group)
     out = np.empty(1024, np.uint64)
+    order = np.empty(1024, np.int8)
+    first = np.zeros(len(key) if len(day) else 0, np.int64)
     size = 0
     i = 0
     while i < n:
@@ -309,16 +397,70 @@ def bounded_pairs(group, unit, term, most, seed):  # type: ignore[no-untyped-def
                 k = m
             pairs = np.unique(pairs)
             if len(pairs) > most:
-                key = mix64(group[i] ^ mix64(np.uint64(seed)))
+                own = mix64(group[i] ^ mix64(np.uint64(seed)))
                 rank = np.empty(len(pairs), np.uint64)
                 for a in range(len(pairs)):
-                    rank[a] = mix64(pairs[a] ^ key)
+                    one, other = key[pairs[a] >> np.uint64(32)], key[pairs[a] & np.uint64(0xFFFFFFFF)]
+                    rank[a] = mix64(mix64(min(one, other) ^ own) ^ max(one, other))
                 pairs = pairs[np.argsort(rank)[:most]]
             while size + len(pairs) > len(out):
                 bigger = np.empty(2 * len(out), np.uint64)
                 bigger[:size] = out[:size]
                 out = bigger
+                longer = np.empty(len(out), np.int8)
+                longer[:size] = order[:size]
+                order = longer
             out[size : size + len(pairs)] = pairs
+            for a in range(len(pairs)):
+                order[size + a] = 3
+            if len(day):
+                for k in range(i, j):
+                    first[term[k]] = day[k]
+                for a in range(len(pairs)):
+                    later = first[pairs[a] & np.uint64(0xFFFFFFFF)] - first[pairs[a] >> np.uint64(32)]
+                    if -lag <= later <= lag:
+                        order[size + a] = 0 if later > 0 else 1 if later < 0 else 2
             size += len(pairs)
         i = j
-    return out[:size]
+    return out[:size], order[:size]
+
+
+@njit(cache=True, nogil=True)
+def symmetric_counts(source, target, count, pointer, indices, data):  # type: ignore[no-untyped-def]
+    """Fill a symmetric CSR matrix from its sorted upper half; ``pointer`` has the starts of the rows and is moved."""
+    for e in range(len(source)):  # below the diagonal: sources come in ascending order
+        place = pointer[target[e]]
+        pointer[target[e]] = place + 1
+        indices[place], data[place] = source[e], count[e]
+    for e in range(len(source)):
+        place = pointer[source[e]]
+        pointer[source[e]] = place + 1
+        indices[place], data[place] = target[e], count[e]
+
+
+@njit(cache=True, nogil=True)
+def positive_entries(source, target, log_count, log_row, log_context, shift, lower, upper):  # type: ignore[no-untyped-def]
+    """Add to ``lower`` and ``upper`` how many positive PMI values each row has on either side of the diagonal."""
+    for e in range(len(source)):
+        i, j = source[e], target[e]
+        if log_count[e] - log_row[i] - log_context[j] - shift > 0:
+            upper[i] += 1
+        if log_count[e] - log_row[j] - log_context[i] - shift > 0:
+            lower[j] += 1
+
+
+@njit(cache=True, nogil=True)
+def fill_positive(  # type: ignore[no-untyped-def]
+    source, target, log_count, log_row, log_context, shift, lower, upper, indices, data
+):
+    """Write the positive PMI values of some edges; ``lower`` and ``upper`` are the next free places, and are moved."""
+    for e in range(len(source)):
+        i, j = source[e], target[e]
+        value = log_count[e] - log_row[i] - log_context[j] - shift
+        if value > 0:
+            indices[upper[i]], data[upper[i]] = j, value
+            upper[i] += 1
+        value = log_count[e] - log_row[j] - log_context[i] - shift
+        if value > 0:
+            indices[lower[j]], data[lower[j]] = i, value
+            lower[j] += 1

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import datetime
+import math
 import re
+import sys
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from cogstage.corpus.lexicon import AMBIGUITIES, Ambiguity
 from cogstage.errors import UsageError
 
-Unit = Literal["document", "sentence", "patient-window"]
-UNITS: tuple[Unit, ...] = ("document", "sentence", "patient-window")
+Unit = Literal["auto", "document", "sentence", "visit", "patient-window"]
+UNITS: tuple[Unit, ...] = ("auto", "document", "sentence", "visit", "patient-window")
 WINDOWS = (1, 7, 30, 90, 180, 365)  # days; None is ever
+ANY_LAG = 2**31  # days: more than lie between any two dates
+MOST_NOISE = 1e12  # scale of noise beyond which no count of this world is released, and whole numbers overflow
 SIZES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
@@ -24,8 +29,12 @@ class Private:
     pairs: int
 
     def __post_init__(self) -> None:
-        if not (self.epsilon > 0 and 0 < self.delta < 1 and self.pairs >= 1):
-            raise UsageError("--private wants EPS > 0, 0 < DELTA < 1 and M >= 1, like 1,1e-6,100")
+        sound = math.isfinite(self.epsilon) and self.epsilon > 0 and self.pairs >= 1
+        if not (sound and sys.float_info.min <= self.delta < 1 and self.pairs / self.epsilon < MOST_NOISE):
+            raise UsageError(
+                "private wants a finite EPS > 0, 0 < DELTA < 1 (no denormal number), M >= 1 "
+                f"and M/EPS < {MOST_NOISE:.0e}, like 1,1e-6,100"
+            )
 
     @classmethod
     def parse(cls, text: str) -> Private:
@@ -34,20 +43,23 @@ class Private:
             epsilon, delta, pairs = text.split(",")
             return cls(float(epsilon), float(delta), int(pairs))
         except ValueError:
-            raise UsageError(f"--private wants EPS,DELTA,M like 1,1e-6,100, not {text}") from None
+            raise UsageError(f"private wants EPS,DELTA,M like 1,1e-6,100, not {text}") from None
 
 
 @dataclass(frozen=True)
 class BuildOptions:
     """How documents become a graph. Two builds with equal options and inputs give equal bytes."""
 
-    unit: Unit = "document"  # what two terms must share to be counted together
+    unit: Unit = "auto"  # what two terms must share; auto: patient-window for coded records, else document
     window: int | None = 1  # patient-window: days a bin, None for ever
     per: Literal["bin", "patient"] = "bin"  # patient-window: count bins, or each patient once
     level: Literal["term", "concept"] = "concept"  # what a node is
     min_count: int = 1  # terms in fewer units are left out
     suppress_below: int = 0  # terms and edges seen in fewer patients (documents, without patients) are left out
     private: Private | None = None
+    order: bool = False  # count which of two terms a patient has first
+    lag: int | None = 90  # order: days that may lie between the two, None for any number
+    until: datetime.date | None = None  # documents after this day are left out
     keep_context: bool = False  # count negated, family, hypothetical and historical mentions too
     codes: Literal["auto", "text", "codes", "both"] = "auto"  # auto: codes where there is no lexicon or no text
     ambiguity: Ambiguity = "first"
@@ -60,8 +72,8 @@ class BuildOptions:
             raise UsageError(f"unknown unit {self.unit}; known are {', '.join(UNITS)}")
         if self.per not in ("bin", "patient"):
             raise UsageError(f"--per is bin or patient, not {self.per}")
-        if self.per == "patient" and self.unit != "patient-window":
-            raise UsageError("--per patient goes with --unit patient-window")
+        if self.per == "patient" and self.unit not in ("patient-window", "auto"):
+            raise UsageError("per patient goes with the unit patient-window")
         if self.level not in ("term", "concept"):
             raise UsageError(f"--level is term or concept, not {self.level}")
         if self.window is not None and self.window not in WINDOWS:
@@ -70,6 +82,8 @@ class BuildOptions:
             raise UsageError(f"--count is auto, text, codes or both, not {self.codes}")
         if self.ambiguity not in AMBIGUITIES:
             raise UsageError(f"unknown ambiguity rule {self.ambiguity}; known are {', '.join(AMBIGUITIES)}")
+        if self.lag is not None and self.lag < 0:
+            raise UsageError("lag is a number of days from 0 on")
         if self.min_count < 1 or self.suppress_below < 0:
             raise UsageError("--min-count is at least 1, --suppress-below at least 0")
         if self.private is not None and self.min_count > 1:
@@ -79,6 +93,11 @@ class BuildOptions:
     def counts_groups(self) -> bool:
         """Whether a pair's count is how many patients have it."""
         return self.per == "patient" or self.private is not None
+
+    @property
+    def lag_days(self) -> int | None:
+        """The lag in days where the order in time is counted, else None."""
+        return None if not self.order else ANY_LAG if self.lag is None else self.lag
 
     def as_meta(self) -> dict[str, Any]:
         """For ``meta.json``: what the counts mean and what was left out."""
@@ -90,6 +109,8 @@ class BuildOptions:
             "level": self.level,
             "min_count": self.min_count,
             "suppress_below": self.suppress_below,
+            "order": ("any" if self.lag is None else f"{self.lag}d") if self.order else None,
+            "until": None if self.until is None else self.until.isoformat(),
             "private": None if self.private is None else asdict(self.private),
             "context": "kept" if self.keep_context else "left out",
             "count": self.codes,
@@ -108,6 +129,29 @@ def parse_window(text: str) -> int | None:
     if match is None or int(match[1]) not in WINDOWS:
         raise UsageError(f"--window is one of {', '.join(f'{days}d' for days in WINDOWS)} or ever, not {text}")
     return int(match[1])
+
+
+def parse_lag(text: str) -> int | None:
+    """Days of ``90d``; None for ``any``."""
+    match = re.fullmatch(r"(\d{1,6})d?", text)
+    if text != "any" and match is None:
+        raise UsageError(f"lag is a number of days like 90d, or any, not {text}")
+    return None if match is None else int(match[1])
+
+
+def parse_until(text: str) -> datetime.date:
+    """The last day of a year (``1991``), of a month (``1991-06``), or a day (``1991-06-30``)."""
+    match = re.fullmatch(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?", text)
+    try:
+        if match is None:
+            raise ValueError
+        year, month, day = int(match[1]), int(match[2] or 12), match[3]
+        if day is not None:
+            return datetime.date(year, month, int(day))
+        within = datetime.date(year, month, 1) + datetime.timedelta(days=31)  # in the month that follows
+        return within.replace(day=1) - datetime.timedelta(days=1)
+    except ValueError:
+        raise UsageError(f"until is a year or a day like 1991 or 1991-06-30, not {text}") from None
 
 
 def parse_size(text: str) -> int:

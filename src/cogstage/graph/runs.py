@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,9 @@ from cogstage.graph.edges import Edges
 from cogstage.graph.units import Found, Keys
 
 ROW = np.dtype([("group", "<u8"), ("unit", "<i8"), ("term", "<i4")])
+DATED_ROW = np.dtype([*ROW.descr, ("day", "<i4")])
 EDGE = np.dtype([("source", "<i4"), ("target", "<i4"), ("count", "<i8"), ("groups", "<i8")])
+ORDERED_EDGE = np.dtype([*EDGE.descr, ("order", "<i4", (3,))])
 PLAN = "plan.json"
 
 
@@ -43,7 +45,7 @@ class Run:
         begin = int(np.searchsorted(group, np.uint64(low))) if low else 0
         end = int(np.searchsorted(group, np.uint64(high))) if high < 2**64 else len(group)
         part = stored[begin:end]
-        rows = Rows(*(np.ascontiguousarray(part[name]) for name in ("group", "unit", "term")))
+        rows = Rows(*(np.ascontiguousarray(part[name]) for name in part.dtype.names))
         return Found(rows, self.codes)
 
     def __len__(self) -> int:
@@ -98,8 +100,10 @@ class WorkFolder:
     def add_run(self, found: Found, first: int, last: int, documents: int, name: str = "run") -> None:
         """Keep the rows of some tasks, sorted by group; the run counts once its description has its name."""
         rows = found.rows.by_group()
-        stored = np.empty(len(rows), ROW)
+        stored = np.empty(len(rows), ROW if rows.day is None else DATED_ROW)
         stored["group"], stored["unit"], stored["term"] = rows.group, rows.unit, rows.term
+        if rows.day is not None:
+            stored["day"] = rows.day
         path = self.path / f"{name}-{first:09d}.npy"
         with new_file(path) as temporary, temporary.open("wb") as handle:
             np.save(handle, stored)
@@ -114,10 +118,7 @@ class WorkFolder:
         """Write the sorted edges of a block as they come."""
         with new_file(path) as temporary, temporary.open("wb") as handle:
             for part in edges:
-                stored = np.zeros(len(part), EDGE)
-                stored["source"], stored["target"], stored["count"] = part.source, part.target, part.count
-                if part.groups is not None:
-                    stored["groups"] = part.groups
+                stored = as_stored(part)
                 handle.write(stored.tobytes())
 
     def is_empty(self) -> bool:
@@ -129,16 +130,26 @@ class WorkFolder:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-def read_block(path: Path) -> np.ndarray:
-    """The edges of a counted block, without reading them yet."""
-    if path.stat().st_size == 0:
-        return np.empty(0, EDGE)
-    return np.memmap(path, EDGE, mode="r")
+def as_stored(edges: Edges) -> np.ndarray:
+    """Edges as one array of records."""
+    stored = np.zeros(len(edges), EDGE if edges.order is None else ORDERED_EDGE)
+    stored["source"], stored["target"], stored["count"] = edges.source, edges.target, edges.count
+    if edges.groups is not None:
+        stored["groups"] = edges.groups
+    if edges.order is not None:
+        stored["order"] = edges.order
+    return stored
 
 
-def merge_blocks(paths: list[Path], n_nodes: int, most: int) -> Iterator[Edges]:
+def merge_blocks(paths: list[Path], n_nodes: int, most: int, ordered: bool = False) -> Iterator[Edges]:
     """The sorted edges of several blocks as one sorted stream, counts added up, about ``most`` rows at a time."""
-    blocks = [read_block(path) for path in paths]
+    kind = ORDERED_EDGE if ordered else EDGE
+    blocks = [np.memmap(path, kind, mode="r") if path.stat().st_size else np.empty(0, kind) for path in paths]
+    yield from merge_sorted(blocks, n_nodes, most)
+
+
+def merge_sorted(blocks: Sequence[np.ndarray], n_nodes: int, most: int) -> Iterator[Edges]:
+    """Several arrays of sorted stored edges as one sorted stream, counts added up, about ``most`` rows at a time."""
     sizes = np.zeros(n_nodes, np.int64)
     for block in blocks:
         for at in range(0, len(block), most):
@@ -159,13 +170,16 @@ def merge_blocks(paths: list[Path], n_nodes: int, most: int) -> Iterator[Edges]:
 def add_up(stored: np.ndarray) -> Edges:
     """Sorted edges from unsorted ones with doubles, whose counts are added."""
     key = (stored["source"].astype(np.int64) << 32) | stored["target"]
-    order = np.argsort(key, kind="stable")
-    key = key[order]
+    by_key = np.argsort(key, kind="stable")
+    key = key[by_key]
     starts = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]])) if len(key) else np.empty(0, np.int64)
+    ordered = "order" in (stored.dtype.names or ())
     if len(key) == 0:
         empty = np.empty(0, np.int64)
-        return Edges(empty.astype(np.int32), empty.astype(np.int32), empty, empty)
-    count = np.add.reduceat(stored["count"][order], starts)
-    groups = np.add.reduceat(stored["groups"][order], starts)
+        order = np.empty((0, 3), np.int32) if ordered else None
+        return Edges(empty.astype(np.int32), empty.astype(np.int32), empty, empty, order)
+    count = np.add.reduceat(stored["count"][by_key], starts)
+    groups = np.add.reduceat(stored["groups"][by_key], starts)
+    order = np.add.reduceat(stored["order"][by_key], starts, axis=0) if ordered else None
     key = key[starts]
-    return Edges((key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.int32), count, groups)
+    return Edges((key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.int32), count, groups, order)

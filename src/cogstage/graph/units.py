@@ -7,7 +7,7 @@ every worker numbers them alike.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 import numpy as np
@@ -24,17 +24,25 @@ EPOCH = 719_163  # ordinal of 1970-01-01: bins are counted from there, for all p
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
-def number_of(*parts: str) -> int:
-    """A 64-bit number for an identifier."""
-    return int.from_bytes(blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+def number_of(*parts: str, salt: int = 0) -> int:
+    """A 64-bit number for an identifier; with a salt that nobody knows it cannot be guessed back."""
+    text = "\0".join(parts).encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(text, digest_size=8, salt=salt.to_bytes(8, "little")).digest(), "little")
 
 
 def usable(documents: Iterable[Document], options: BuildOptions, bad: BadRows) -> Iterator[Document]:
-    """The documents that have what the unit needs; the others are bad rows."""
-    windowed = options.unit == "patient-window"
+    """The documents that have what the unit needs; the others are bad rows. Those after ``until`` are left out."""
+    dated = {
+        "the unit patient-window": options.unit == "patient-window" and options.window is not None,
+        "order": options.order,
+        "until": options.until is not None,
+    }
+    why_date = next((why for why, needed in dated.items() if needed), None)
     for document in documents:
-        if windowed and options.window is not None and document.date is None:
-            bad.report(f"{document.where}, column date: no value, but --window {options.window}d needs one")
+        if why_date is not None and document.date is None:
+            bad.report(f"{document.where}, column date: no value, but {why_date} needs one")
+        elif options.until is not None and document.date is not None and document.date > options.until:
+            bad.notice(f"documents after {options.until}, left out")
         else:
             yield document
 
@@ -80,23 +88,23 @@ class Keys:
         if found.codes:
             own = np.fromiter((self._number[code] for code in found.codes), np.int64, len(found.codes))
             numbers = np.concatenate([numbers, self._rank[own]])
-        return Rows(found.rows.group, found.rows.unit, numbers[found.rows.term])
+        return replace(found.rows, term=numbers[found.rows.term])
 
 
 class Finder:
     """Finds keys in documents: what one worker does, here or on Spark."""
 
-    def __init__(self, lexicon: Lexicon | None, options: BuildOptions) -> None:
+    def __init__(self, lexicon: Lexicon | None, options: BuildOptions, salt: int = 0) -> None:
         if lexicon is None and options.codes in ("text", "both"):
-            raise UsageError("counting terms in text needs --lexicon")
-        self.options = options
+            raise UsageError("counting terms in text needs a lexicon")
+        self.options, self.salt = options, salt
         self.lexicon = lexicon
         self.annotator = None if lexicon is None else Annotator(lexicon, context=not options.keep_context)
         keys = Keys(lexicon, options.level)
         self.known, self._n_known = keys.known, keys.n_known
 
-    def __reduce__(self) -> tuple[type[Finder], tuple[Lexicon | None, BuildOptions]]:
-        return Finder, (self.lexicon, self.options)
+    def __reduce__(self) -> tuple[type[Finder], tuple[Lexicon | None, BuildOptions, int]]:
+        return Finder, (self.lexicon, self.options, self.salt)
 
     def find(self, documents: Sequence[Document]) -> Found:
         """The rows of these documents, one for each mention."""
@@ -109,7 +117,13 @@ class Finder:
         units = unit[index]
         if self.options.unit == "sentence":
             units = marks[index] + sentence.astype(np.int64).view(np.uint64) * SPREAD
-        return Found(Rows.of(group[index], units.view(np.int64), term), codes)
+        day = self._days(documents)[index] if self.options.order else None
+        return Found(Rows.of(group[index], units.view(np.int64), term, day), codes)
+
+    def _days(self, documents: Sequence[Document]) -> np.ndarray:
+        dates = (document.date for document in documents)
+        days = (0 if date is None else date.toordinal() - EPOCH for date in dates)
+        return np.fromiter(days, np.int32, len(documents))
 
     def _places(self, documents: Sequence[Document]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Of each document the group, the unit, and a number that marks its sentences."""
@@ -118,12 +132,15 @@ class Finder:
         unit = np.zeros(len(documents), np.uint64)
         marks = np.zeros(len(documents), np.uint64)
         for place, document in enumerate(documents):
-            own = number_of("document", document.scope, document.doc_id)
-            group[place] = own if document.patient_id is None else number_of("patient", document.patient_id)
-            if options.unit == "document":
+            own = number_of("document", document.scope, document.doc_id, salt=self.salt)
+            patient = document.patient_id
+            group[place] = own if patient is None else number_of("patient", patient, salt=self.salt)
+            if options.unit == "document" or (options.unit == "visit" and document.visit_id is None):
                 unit[place] = own
+            elif options.unit == "visit":
+                unit[place] = number_of("visit", patient or "", str(document.visit_id), salt=self.salt)
             elif options.unit == "sentence":
-                marks[place] = number_of("sentences", document.scope, document.doc_id)
+                marks[place] = number_of("sentences", document.scope, document.doc_id, salt=self.salt)
             elif options.window is not None and document.date is not None:
                 days = (document.date.toordinal() - EPOCH) // options.window
                 unit[place] = days % 2**64  # two's complement

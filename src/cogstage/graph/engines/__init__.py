@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
-import numpy as np
-
 from cogstage.errors import UsageError
 from cogstage.graph.counting import Census
 from cogstage.graph.edges import Edges
-from cogstage.graph.job import BuildJob
+from cogstage.graph.job import BuildJob, Nodes
 
 ENGINES = ("local", "spark")
 
@@ -24,8 +22,8 @@ class Engine(Protocol):
     def census(self) -> Census:
         """In how many units and groups each of the job's keys occurs."""
 
-    def edges(self, node: np.ndarray, n_nodes: int) -> Iterator[Edges]:
-        """All edges, sorted, in pieces; ``node`` gives the node of each key, -1 for none."""
+    def edges(self, nodes: Nodes) -> Iterator[Edges]:
+        """All edges between these nodes, sorted, in pieces."""
 
     def names_of(self, codes: Iterable[str]) -> Mapping[str, tuple[str, str]]:
         """Names and types that the source gives these codes."""

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -18,7 +19,7 @@ from cogstage.corpus.records import Document
 from cogstage.errors import CogstageError
 from cogstage.graph.counting import Census, Rows, n_threads
 from cogstage.graph.edges import Edges
-from cogstage.graph.job import BuildJob, count_rows
+from cogstage.graph.job import BuildJob, Nodes, count_rows
 from cogstage.graph.runs import Run, WorkFolder, merge_blocks, read_rows
 from cogstage.graph.units import Finder, Found, usable
 
@@ -89,13 +90,12 @@ class LocalEngine:
         progress.done(f"{int((census.units > 0).sum()):,} different ones in {census.n_units:,} units")
         return census
 
-    def edges(self, node: np.ndarray, n_nodes: int) -> Iterator[Edges]:
+    def edges(self, nodes: Nodes) -> Iterator[Edges]:
         """All edges, sorted, in pieces."""
         job = self.job
         if self.n_blocks == 1:
             rows, self._held = self.block(0), None
-            rows = rows.renumbered(node)
-            yield from count_rows(rows, n_nodes, job.options, job.seed)
+            yield from count_rows(rows, nodes, job.options, job.seed)
             return
         paths = []
         job.progress.start("Counting pairs in blocks", self.n_blocks)
@@ -103,11 +103,10 @@ class LocalEngine:
             path = job.work.block(number, self.n_blocks)
             paths.append(path)
             if not path.exists():
-                rows = self.block(number).renumbered(node)
-                job.work.add_block(path, count_rows(rows, n_nodes, job.options, job.seed))
+                job.work.add_block(path, count_rows(self.block(number), nodes, job.options, job.seed))
             job.progress.advance()
         job.progress.done()
-        yield from merge_blocks(paths, n_nodes, self.most_rows)
+        yield from merge_blocks(paths, len(nodes), self.most_rows, job.options.order)
 
     def names_of(self, codes: Iterable[str]) -> Mapping[str, tuple[str, str]]:
         """Names and types that the source gives these codes."""
@@ -145,7 +144,7 @@ def join_found(parts: Sequence[Found], n_known: int) -> Found:
         if part.codes:
             new = [numbers.setdefault(code, n_known + len(numbers)) for code in part.codes]
             table = np.concatenate([np.arange(n_known, dtype=np.int32), np.array(new, np.int32)])
-            rows.append(Rows(part.rows.group, part.rows.unit, table[part.rows.term]))
+            rows.append(replace(part.rows, term=table[part.rows.term]))
         else:
             rows.append(part.rows)
     return Found(Rows.join(rows), tuple(numbers))

@@ -16,8 +16,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cogstage.artefact import to_json, write_text
 from cogstage.corpus.names import CodeNames
 from cogstage.corpus.readers import open_reader
@@ -25,7 +23,7 @@ from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.counting import Census
 from cogstage.graph.edges import Edges
 from cogstage.graph.engines.local import bounds, tasks
-from cogstage.graph.job import BuildJob, count_rows
+from cogstage.graph.job import BuildJob, Nodes, count_rows
 from cogstage.graph.options import BuildOptions
 from cogstage.graph.runs import PLAN, Run, WorkFolder, merge_blocks, read_rows
 from cogstage.graph.units import usable
@@ -146,20 +144,20 @@ class SparkEngine:
         self.job.progress.done(f"{int((total.units > 0).sum()):,} different ones in {total.n_units:,} units")
         return total
 
-    def edges(self, node: np.ndarray, n_nodes: int) -> Iterator[Edges]:
+    def edges(self, nodes: Nodes) -> Iterator[Edges]:
         """All edges, sorted, in pieces: counted by ranges of groups in the tasks, merged by the driver."""
         job, n_blocks, runs = self.job, self.n_blocks, self.runs
-        options, seed, work, keys, shared = job.options, job.seed, job.work, self._sealed, self._share(node)
+        options, seed, work, keys, shared = job.options, job.seed, job.work, self._sealed, self._share(nodes)
 
         def count(number: int) -> None:
-            rows = read_rows(runs, keys.value, *bounds(number, n_blocks)).renumbered(shared.value)
-            work.add_block(work.block(number, n_blocks), count_rows(rows, n_nodes, options, seed, threads=1))
+            rows = read_rows(runs, keys.value, *bounds(number, n_blocks))
+            work.add_block(work.block(number, n_blocks), count_rows(rows, shared.value, options, seed, threads=1))
 
         todo = [number for number in range(n_blocks) if not work.block(number, n_blocks).exists()]
         if todo:
             self._run(lambda: self.context.parallelize(todo, len(todo)).foreach(count))
         paths = [work.block(number, n_blocks) for number in range(n_blocks)]
-        yield from merge_blocks(paths, n_nodes, ROWS_A_BLOCK)
+        yield from merge_blocks(paths, len(nodes), ROWS_A_BLOCK, options.order)
 
     def names_of(self, codes: Iterable[str]) -> Mapping[str, tuple[str, str]]:
         """Names and types that the source gives these codes."""
