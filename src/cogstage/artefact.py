@@ -103,7 +103,7 @@ def _disk_is_full(error: Exception, path: Path) -> bool:
 
 
 @contextmanager
-def new_file(path: Path) -> Iterator[Path]:
+def new_file(path: Path, mode: int = 0o644) -> Iterator[Path]:
     """Yield a temporary path to write to; on success it takes the name ``path``, so that no reader sees half a file."""
     with one_line_if_full(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -112,7 +112,7 @@ def new_file(path: Path) -> Iterator[Path]:
         temporary = Path(name)
         try:
             yield temporary
-            os.chmod(temporary, 0o644)
+            os.chmod(temporary, mode)
             _to_disk(temporary)
             os.replace(temporary, path)
         except BaseException:
@@ -120,9 +120,9 @@ def new_file(path: Path) -> Iterator[Path]:
             raise
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, mode: int = 0o644) -> None:
     """Write a text file so that it appears whole or not at all."""
-    with new_file(path) as temporary:
+    with new_file(path, mode) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 

@@ -56,6 +56,13 @@ def test_create_invite_password_report(tmp_path: Path, capsys: pytest.CaptureFix
     code, out, _ = cogstage(capsys, "study", "report", study, "-o", tmp_path / "report", "--draws", 10, "--json")
     assert code == 0
     assert json.loads(out)["sources"] == ["open", "closed"]
+    code, out, err = cogstage(capsys, "study", "invite", study, "Dr C")
+    assert code == 2
+    assert "--url" in err
+    assert [person.name for person in opened.access.reviewers()] == ["Dr A", "Dr B"]
+    for command, closed in (("close", True), ("reopen", False)):
+        assert cogstage(capsys, "study", command, study)[0] == 0
+        assert (opened.answers.closed_at is not None) == closed
     code, out, _ = cogstage(capsys, "study", "upgrade", study)
     assert code == 0
     opened.close()

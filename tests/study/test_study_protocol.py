@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from study_material import rationale, small_study, sources, write_sources
+from study_material import SECRET, crossover_study, small_study, sources, write_sources
 
 from cogstage.errors import CogstageError, UsageError
 from cogstage.study.blind import AnswerError, BlindForm
 from cogstage.study.draw import StudyOptions, draw_study
-from cogstage.study.protocol import Placement, place_cases, study_from_dict
-from cogstage.study.sources import read_records, read_source
+from cogstage.study.placement import Placement, place_cases
+from cogstage.study.protocol import study_from_dict
+from cogstage.study.sources import Reason, read_records, read_source
 
 
 def test_default_cases_are_correctly_predicted_positives() -> None:
@@ -45,8 +46,8 @@ def test_rationales_are_the_best_by_score() -> None:
     made, _ = sources()
     case = small_study(per_set=2).cases[0]
     prediction = made[0].predictions[case.head, "may_treat", case.tail]
-    best = sorted(prediction.rationales, key=lambda entry: -entry.score)[:2]
-    assert [r.tail for r in case.set_of("open").rationales] == [r.tail.name for r in best]
+    best = sorted(prediction.reasons, key=lambda entry: -abs(entry.weight))[:2]
+    assert [r.tail for r in case.set_of("open").rationales] == [r.tail for r in best]
 
 
 def test_rationales_are_said_forwards_and_once() -> None:
@@ -55,10 +56,10 @@ def test_rationales_are_said_forwards_and_once() -> None:
     turned = {
         pair: replace(
             entry,
-            rationales=(
-                rationale("fever", "may_treat_inverse", "aspirin", 0.9),
-                rationale("aspirin", "may_treat", "fever", 0.8),
-                rationale("stroke", "causes_inverse", "smoking", 0.7),
+            reasons=(
+                Reason("fever", "may_treat_inverse", "aspirin", 0.9),
+                Reason("aspirin", "may_treat", "fever", 0.8),
+                Reason("stroke", "causes_inverse", "smoking", 0.7),
             ),
         )
         for pair, entry in made[0].predictions.items()
@@ -130,7 +131,7 @@ def test_sources_that_are_not_there_or_not_records(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not a model"):
         read_source("a", tmp_path, {}, 5)
     (tmp_path / "a.txt").write_text("x")
-    with pytest.raises(UsageError, match=r"not a \.jsonl"):
+    with pytest.raises(UsageError, match="unknown kind of table"):
         read_source("a", tmp_path / "a.txt", {}, 5)
     (tmp_path / "a.jsonl").write_text("\n")
     with pytest.raises(CogstageError, match="no prediction record"):
@@ -138,18 +139,18 @@ def test_sources_that_are_not_there_or_not_records(tmp_path: Path) -> None:
 
 
 def test_a_study_survives_its_json() -> None:
-    from dataclasses import asdict
-
-    study = small_study(repeats=1)
-    assert study_from_dict(json.loads(json.dumps(asdict(study)))) == study
+    for study in (small_study(repeats=1), crossover_study(consent="I agree.", contact="a@b")):
+        again = study_from_dict(json.loads(json.dumps(study.to_dict())))
+        assert again == study
+        assert again.hash == study.hash
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 50), st.integers(1, 12), st.integers(0, 12), st.integers(0, 5))
 def test_placements_show_every_case_once_and_repeats_late(number: int, cases: int, repeats: int, bare: int) -> None:
     study = small_study(cases=cases, repeats=min(repeats, cases), without_rationales=bare)
-    placed = place_cases(study, number)
-    assert place_cases(study, number) == placed
+    placed = place_cases(study, number, SECRET)
+    assert place_cases(study, number, SECRET) == placed
     assert [p.position for p in placed] == list(range(1, len(study.cases) + 1))
     assert sorted(p.case_key for p in placed) == sorted(case.key for case in study.cases)
     assert all(sorted(p.set_order) == ["closed", "open"] for p in placed)
@@ -164,17 +165,21 @@ def test_placements_show_every_case_once_and_repeats_late(number: int, cases: in
 
 def test_set_order_is_fair_over_reviewers_and_cases() -> None:
     study = small_study(cases=30)
-    orders = Counter(p.set_order[0] for number in range(1, 21) for p in place_cases(study, number))
+    orders = Counter(p.set_order[0] for number in range(1, 21) for p in place_cases(study, number, SECRET))
     assert 240 < orders["open"] < 360  # of 600; five standard deviations
-    assert len({tuple(p.case_key for p in place_cases(study, n)) for n in range(1, 21)}) == 20
+    assert len({tuple(p.case_key for p in place_cases(study, n, SECRET)) for n in range(1, 21)}) == 20
 
 
 fields = st.one_of(
-    st.sampled_from(["familiar-head", "familiar-tail", "trust", "comment", "compare", "rank-A", "rank-C", "score-B-4"]),
+    st.sampled_from(
+        ["familiar-head", "familiar-tail", "trust", "comment", "compare", "rank-A", "rank-C", "score-B-4", "verdict"]
+    ),
     st.builds("{}-{}-{}".format, st.sampled_from(["score", "rank"]), st.sampled_from("ABCD"), st.integers(-2, 7)),
     st.text(max_size=12),
 )
-values = st.one_of(st.sampled_from(["0", "1", "2", "3", "4", "yes", "kind_of", "A", "B", "same"]), st.text(max_size=8))
+values = st.one_of(
+    st.sampled_from(["0", "1", "2", "3", "4", "n", "yes", "kind_of", "A", "B", "same"]), st.text(max_size=8)
+)
 
 
 @settings(max_examples=200, deadline=None)
@@ -196,6 +201,7 @@ def test_stored_answers_come_back_as_the_same_fields(
         expected[field] = items.get("comment", value)
         assert all(len(item) <= 64 for item in items)
         assert items.keys() <= form.needed | {"comment"}
+    assert set(form.missing(stored)) == form.fields.keys() - expected.keys()
     assert form.to_fields(stored) == expected
 
 

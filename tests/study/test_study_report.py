@@ -14,9 +14,10 @@ from study_material import small_study
 
 from cogstage.study.export import answers_csv
 from cogstage.study.folder import OpenStudy
+from cogstage.study.judgements import Judgement, judgements
 from cogstage.study.protocol import Study
-from cogstage.study.report import html, latex, markdown, report_tables, write_report
-from cogstage.study.results import Judgement, analyse, judgements
+from cogstage.study.report import build_report, latex, table_3, write_report
+from cogstage.study.results import analyse
 
 
 def judged(
@@ -52,14 +53,17 @@ def test_the_papers_table_from_its_counts() -> None:
     assert (comparison.wins, comparison.ties, comparison.losses) == (17, 8, 5)
     assert round(comparison.p_value, 3) == 0.017
     assert results.familiarity == {"yes": 30, "kind_of": 30, "no": 0}
-    assert results.minutes == {"Dr A": 15.5}
+    (reviewer,) = results.reviewers
+    assert (reviewer.minutes, reviewer.complete, reviewer.finished) == (15.5, 30, True)
     assert results.position is not None
     assert results.position.total == 30
-    table = report_tables(results)[0]
-    assert table.header == ("", "open", "closed")
-    assert table.rows[0][1].startswith("17 [")
-    assert "| 17 | 8 | 5 | 0.017 |" in markdown(results)
-    assert "17 & 8 & 5 & 0.017 &" in latex(results)
+    table = table_3(results)
+    assert table.columns == ("", "open", "closed")
+    assert str(table.rows[0][1]).startswith("17/30 [")
+    assert str(table.rows[1][1]) == "4.00 [4.00, 4.00], n = 30"
+    report = build_report(results)
+    assert "| 17 | 8 | 5 | 0.017 |" in report.markdown()
+    assert "17 & 8 & 5 & 0.017 &" in latex(report)
 
 
 def test_several_reviewers_repeats_and_half_answered_cases() -> None:
@@ -71,8 +75,7 @@ def test_several_reviewers_repeats_and_half_answered_cases() -> None:
     found.append(judged(study, 3, "Dr A", "32100", "10001", "closed"))  # one score and the preference changed
     found[others[0]] = judged(study, others[0], "Dr A", "32100", "10000", "closed")
     found[others[1]].scores["closed"] = (1, 0, None, 0, 0)  # not complete: its sum does not count
-    results = analyse(study, found, draws=100)
-    assert results.complete == {"Dr A": 2, "Dr B": 3}
+    results = analyse(study, found, draws=100, include_unfinished=True)
     assert results.table["all"][0].ranking_score.value == 5
     assert results.table["all"][1].average_sum.n == 5
     counts = {c.who: (c.wins, c.ties, c.losses) for c in results.comparisons}
@@ -105,12 +108,14 @@ def test_outcomes_have_tables_of_their_own_and_trust_is_compared() -> None:
     results = analyse(study, found, draws=50)
     assert list(results.table)[:2] == ["all", "true_positive"]
     assert results.trust["difference"].value == 2.0
-    assert any("Trust" in table.caption for table in report_tables(results))
+    assert {arm: e.n for arm, e in results.trust.items()} == {"with reasons": 3, "without reasons": 1, "difference": 4}
+    assert any("Trust" in table.caption for table in build_report(results).tables)
 
 
 def test_no_answers_at_all_still_make_a_report() -> None:
     results = analyse(small_study(), [], draws=10)
-    for text in (markdown(results), latex(results), html(results)):
+    report = build_report(results)
+    for text in (report.markdown(), latex(report), report.html()):
         assert "–" in text or "--" in text
 
 
@@ -118,7 +123,8 @@ def test_html_is_one_page_and_names_are_only_text() -> None:
     study = small_study(title="<script>alert(1)</script> & co")
     found = [judged(study, n, "Dr <b>|_$", "32100", "10000", "open") for n in range(4)]
     results = analyse(study, found, draws=50)
-    page = html(results)
+    report = build_report(results)
+    page = report.html()
     assert "<script" not in page
     assert "<b>" not in page
     assert "&lt;script&gt;" in page
@@ -128,9 +134,9 @@ def test_html_is_one_page_and_names_are_only_text() -> None:
     assert "@import" not in page
     ids = re.findall(r'\bid="([^"]+)"', page)
     assert len(ids) == len(set(ids))
-    assert "Dr &lt;b>\\|\\_$" in markdown(results)
-    assert "Dr $<$b$>$|\\_\\$" in latex(results)
-    assert html(results) == page
+    assert "Dr &lt;b>\\|\\_$" in report.markdown()
+    assert "Dr $<$b$>$|\\_\\$" in latex(report)
+    assert build_report(results).html() == page
 
 
 def test_report_folder_and_raw_answers(make_study: Callable[[Study], OpenStudy], tmp_path: Path) -> None:
@@ -142,12 +148,18 @@ def test_report_folder_and_raw_answers(make_study: Callable[[Study], OpenStudy],
         values = {item: "1" if item.startswith(("rank", "score", "trust")) else "yes" for item in form.needed}
         opened.answers.save(person.id, form.case.key, {**values, "comment": 'a, "b"\nc'})
     results = write_report(opened, tmp_path / "report", draws=50)
-    assert results.complete == {"=cmd()": 2}
-    names = sorted(path.name for path in (tmp_path / "report").iterdir())
-    assert names == ["answers.csv", "report.html", "report.md", "report.tex", "results.json", "times.csv"]
-    rows = list(csv.DictReader(io.StringIO(answers_csv(opened))))
+    assert results.counted == ("R1",)
+    files = list((tmp_path / "report").iterdir())
+    assert sorted(path.name for path in files) == [
+        "answers.csv", "report.html", "report.md", "report.tex", "results.json", "table3.tex", "times.csv"
+    ]  # fmt: skip
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+    assert not any("cmd" in path.read_text() for path in files)
+    rows = list(csv.DictReader(io.StringIO(answers_csv(opened, pseudonyms=False))))
     assert len(rows) == len(opened.answers.all())
     assert {row["reviewer"] for row in rows} == {"'=cmd()"}
+    named = write_report(opened, tmp_path / "named", draws=50, names=True)
+    assert named.counted == ("=cmd()",)
     assert {row["answer"] for row in rows if row["question"] == "comment"} == {'a, "b"\nc'}
     scores = [row for row in rows if row["question"] == "score"]
     assert len(scores) == 20
@@ -155,7 +167,7 @@ def test_report_folder_and_raw_answers(make_study: Callable[[Study], OpenStudy],
         case = opened.study.case(row["case"])
         shown = case.set_of(row["source"]).rationales[int(row["rationale_number"]) - 1]
         assert row["rationale"] == shown.text
-    assert json.loads((tmp_path / "report" / "results.json").read_text())["complete"] == {"=cmd()": 2}
+    assert json.loads((tmp_path / "report" / "results.json").read_text())["finished"] == {"R1": True}
     assert len(judgements(opened)) == 3
 
 
@@ -167,7 +179,7 @@ digits = st.text("0123", min_size=5, max_size=5)
 def test_averages_are_plain_averages(answers: list[tuple[str, str, str | None]]) -> None:
     study = small_study()
     found = [judged(study, n, "Dr A", a, b, better) for n, (a, b, better) in enumerate(answers)]
-    first, second = analyse(study, found, draws=5).table["all"]
+    first, second = analyse(study, found, draws=5, include_unfinished=True).table["all"]
     assert first.average_sum.value == pytest.approx(sum(sum(map(int, a)) for a, _, _ in answers) / len(answers))
     assert second.average_max.value == pytest.approx(sum(max(map(int, b)) for _, b, _ in answers) / len(answers))
     assert first.ranking_score.value == sum(better == "open" for _, _, better in answers)

@@ -131,19 +131,26 @@ def test_names_are_given_once(make_study: Make) -> None:
     assert [person.number for person in access.reviewers()] == [1]
 
 
-def test_time_is_the_longest_report_and_never_more_than_passed(make_study: Make) -> None:
+def test_time_is_the_longest_report_and_never_more_than_passed(
+    make_study: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened = make_study(small_study())
     person, other = opened.access.invite("Dr A").reviewer, opened.access.invite("Dr B").reviewer
-    visit = opened.answers.open_visit(person.id, "c001")
-    with opened.database.writing() as connection:
-        connection.execute(update(schema.visit).values(opened_at=time.time() - 100))
+    with monkeypatch.context() as patch:
+        begun = time.time() - 100
+        patch.setattr("cogstage.study.answers.time.time", lambda: begun)
+        visit = opened.answers.new_visit(person.id, "c001")
+    assert opened.answers.seconds() == {}
     for seconds in (20.0, 12.0, -5.0):
         opened.answers.record_time(person.id, "c001", visit, seconds)
-    opened.answers.record_time(other.id, "c001", visit, 90.0)  # not their visit
+    forged = visit.replace(".", ".1", 1)
+    for who, note in ((other.id, visit), (person.id, forged), (person.id, ""), (person.id, "\0.\ud800.x")):
+        with pytest.raises(UsageError, match="no visit"):
+            opened.answers.record_time(who, "c001", note, 90.0)
     assert opened.answers.seconds() == {(person.id, "c001"): 20.0}
     opened.answers.record_time(person.id, "c001", visit, 1e9)
     assert 100 <= opened.answers.seconds()[person.id, "c001"] < 160
-    again = opened.answers.open_visit(person.id, "c001")
+    again = opened.answers.new_visit(person.id, "c001")
     opened.answers.record_time(person.id, "c001", again, None)
     assert 100 <= opened.answers.seconds()[person.id, "c001"] < 160
 

@@ -9,7 +9,9 @@ from pathlib import Path
 from cogstage.rationale.record import Prediction, Provenance, Rationale, Recall, Term
 from cogstage.study.draw import StudyOptions, draw_study
 from cogstage.study.protocol import Study
-from cogstage.study.sources import Source, pair_of
+from cogstage.study.sources import Explained, Reason, Source, explained, pair_of
+
+SECRET = "0" * 64  # behind every random order of a test
 
 DRUGS = ["cefuroxime", "azelastine", "aspirin", "ibuprofen", "metformin", "lisinopril", "warfarin", "amoxicillin"]
 DISORDERS = ["bacterial infection", "allergic rhinitis", "headache", "type 2 diabetes", "hypertension", "fever"]
@@ -46,16 +48,47 @@ def prediction(head: str, tail: str, probability: float, world: str, number: int
 @cache
 def sources(worlds: tuple[str, ...] = ("open", "closed")) -> tuple[list[Source], dict[tuple[str, str, str], int]]:
     """48 pairs: 30 true positives, 6 false positives, 6 false negatives, 6 on which the sources differ."""
-    labels: dict[tuple[str, str, str], int] = {}
+    made = {
+        world: {pair_of(entry): explained(entry) for entry in entries} for world, entries in records(worlds).items()
+    }
+    labels = {pair: 0 if 30 <= number < 36 else 1 for number, pair in enumerate(made[worlds[0]])}
+    return [Source(world, predictions, {}) for world, predictions in made.items()], labels
+
+
+def records(worlds: tuple[str, ...] = ("open", "closed")) -> dict[str, list[Prediction]]:
+    """The prediction records behind them."""
     found: dict[str, list[Prediction]] = {world: [] for world in worlds}
     pairs = [(drug, disorder) for drug in DRUGS for disorder in DISORDERS]
     for number, (drug, disorder) in enumerate(pairs):
-        label = 0 if 30 <= number < 36 else 1
         for world in worlds:
             positive = number < 36 or (number >= 42 and world == worlds[0])
             found[world].append(prediction(drug, disorder, 0.9 if positive else 0.2, world))
-        labels[drug, "may_treat", disorder] = label
-    return [Source(world, {pair_of(entry): entry for entry in found[world]}, {}) for world in worlds], labels
+    return found
+
+
+def crossover_source(quarter: int = 6) -> tuple[Source, dict[tuple[str, str, str], int]]:
+    """``quarter`` pairs of each outcome, with reasons for and against."""
+    labels: dict[tuple[str, str, str], int] = {}
+    predictions: dict[tuple[str, str, str], Explained] = {}
+    for number, (probability, label) in enumerate([(0.9, 1), (0.9, 0), (0.1, 1), (0.1, 0)]):
+        for n in range(quarter):
+            pair = (f"drug {number}", "may_treat", f"disease {n}")
+            reasons = tuple(
+                Reason(
+                    f"reason {number} {n} {k}", "may_treat", f"sign {k}", (0.5 - k) * (1 if probability > 0.5 else -1)
+                )
+                for k in range(3)
+            )
+            predictions[pair] = Explained(pair[0], pair[1], pair[2], probability, reasons)
+            labels[pair] = label
+    return Source("model", predictions, labels), labels
+
+
+def crossover_study(pairs: int = 8, **options: object) -> Study:
+    """A crossover of eight pairs unless options say otherwise."""
+    source, labels = crossover_source(max(6, pairs // 4))
+    made = StudyOptions(**{"protocol": "crossover", "pairs": pairs, "seed": 3, **options})  # type: ignore[arg-type]
+    return draw_study([source], labels, made)
 
 
 def small_study(worlds: tuple[str, ...] = ("open", "closed"), **options: object) -> Study:
@@ -66,11 +99,11 @@ def small_study(worlds: tuple[str, ...] = ("open", "closed"), **options: object)
 
 def write_sources(folder: Path, worlds: tuple[str, ...] = ("open", "closed")) -> list[Path]:
     """The same as files of records with labels."""
-    made, labels = sources(worlds)
+    _, labels = sources(worlds)
     paths = []
-    for source in made:
-        path = folder / f"{source.name}.jsonl"
-        lines = [json.dumps({**entry.to_dict(), "label": labels[pair]}) for pair, entry in source.predictions.items()]
+    for world, entries in records(worlds).items():
+        path = folder / f"{world}.jsonl"
+        lines = [json.dumps({**entry.to_dict(), "label": labels[pair_of(entry)]}) for entry in entries]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         paths.append(path)
     return paths

@@ -139,11 +139,12 @@ def test_the_whole_study(tmp_path: Path) -> None:
             screenshot(driver, "study-sign-in")
             find(driver, "#password").send_keys(made["administrator_password"])
             press(driver, "Sign in")
-            find(driver, "#name").send_keys("Dr <b>Ada</b> Lovelace")
-            press(driver, "Make a personal link")
-            link = find(driver, "#new-link").get_attribute("value")
+            find(driver, "#names").send_keys("Dr <b>Ada</b> Lovelace\nDr John Snow")
+            press(driver, "Make personal links")
+            link = find(driver, "#link-1").get_attribute("value")
+            assert len(driver.find_elements("css selector", "input.link")) == 2
             screenshot(driver, "study-admin-link")
-            driver.refresh()
+            press(driver, "Back to the overview")
             assert link not in driver.page_source
             assert "Dr <b>Ada</b> Lovelace" in find(driver, "table").text
             no_console_errors(driver)
@@ -155,9 +156,17 @@ def test_the_whole_study(tmp_path: Path) -> None:
             driver.get(link)
             screenshot(driver, "study-join")
             press(driver, "Begin")
+            screenshot(driver, "study-start")
+            find(driver, "#specialty").send_keys("Cardiology")
+            find(driver, "#years").send_keys("12")
+            press(driver, "Go on")
             assert "Recall" in find(driver, "main").text
             screenshot(driver, "study-welcome")
-            press(driver, "Start with the first case")
+            press(driver, "Try a practice case")
+            screenshot(driver, "study-practice")
+            choose(driver, "score-A-0", "3")
+            press(driver, "Done practising")
+            assert driver.current_url.endswith("/case/1")
             screenshot(driver, "study-case-empty")
             keyboard_answers(driver)
             answer_case(driver, 3, "A")
@@ -167,6 +176,9 @@ def test_the_whole_study(tmp_path: Path) -> None:
             press(driver, "Save and go on")
             choose(driver, "familiar-head", "no")
             wait_saved(driver)
+            press(driver, "Save and go on")
+            assert "not answered yet" in find(driver, "#unanswered").text
+            screenshot(driver, "study-case-unanswered")
             no_console_errors(driver)
         with browser(tmp_path / "reviewer", size=(390, 844)) as driver:  # the same person, now on a phone
             driver.get(server.url)
@@ -214,7 +226,7 @@ def test_the_whole_study(tmp_path: Path) -> None:
             driver.get(server.url + "/case/2")
             find(driver, 'input[name="familiar-head"][value="yes"]').click()
             here = find(driver, "html")
-            find(driver, 'button[value="next"]').click()
+            find(driver, 'button[value="previous"]').click()
             wait_until(lambda: gone(here))
             driver.get(server.url + "/case/2")
             assert find(driver, 'input[name="familiar-head"][value="yes"]').is_selected()
@@ -232,7 +244,7 @@ def test_the_whole_study(tmp_path: Path) -> None:
             driver.get(server.url + "/admin")
             find(driver, 'form[action$="/revoke"] button').click()
             driver.switch_to.alert.accept()
-            wait_until(lambda: "revoked" in find(driver, "table").text)
+            wait_until(lambda: "revoked" in find(driver, "main").text)
         with browser(tmp_path / "reviewer") as driver:
             driver.get(server.url + "/case/1")
             assert "not signed in" in find(driver, "main").text
@@ -248,4 +260,5 @@ def test_the_whole_study(tmp_path: Path) -> None:
     assert len(times) == 5
     assert all(float(row["seconds"]) > 0 for row in times)
     results = json.loads(cogstage("study", "report", str(folder), "-o", str(tmp_path / "report"), "--json"))
-    assert results["complete"] == {"Dr <b>Ada</b> Lovelace": 3}
+    assert results["finished"] == {"R1": True}
+    assert "Cardiology" in (tmp_path / "report" / "report.md").read_text()

@@ -52,8 +52,9 @@ class Reviewer(threading.Thread):
 
     def _click(self, client: httpx.Client) -> None:
         self._insist(client, "POST", f"/join/{self.invitation.ticket}", 303)
-        page = self._insist(client, "GET", "/case/1", 200).text
+        page = self._insist(client, "GET", "/start", 200).text
         token = re.findall(r'data-token="(\w+)"', page)[0]
+        self._insist(client, "POST", "/start", 303, data={"form_token": token})
         for case, field, value in clicks(self.seed):
             body = {"answers": {field: value}, "seconds": 0.5}
             self._insist(client, "POST", f"/case/{case}/save", 200, json=body, headers={"X-Form-Token": token})

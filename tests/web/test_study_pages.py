@@ -27,7 +27,7 @@ BASE = "http://127.0.0.1:8765"
 
 
 def client(opened: OpenStudy, **options: bool) -> TestClient:
-    app = create_study_app(opened, secure_cookies=options.get("secure", False))
+    app = create_study_app(opened, secure_cookies=options.get("secure", False), link_base=BASE)
     scheme = "https" if options.get("secure") else "http"
     return TestClient(app, base_url=f"{scheme}://127.0.0.1:8765", follow_redirects=False)
 
@@ -42,7 +42,11 @@ def join(opened: OpenStudy, invitation: Invitation, **options: bool) -> tuple[Te
     """A reviewer's browser, signed in, with the header that its script sends."""
     browser = client(opened, **options)
     assert browser.get(f"/join/{invitation.ticket}").status_code == 200
-    assert browser.post(f"/join/{invitation.ticket}").headers["location"] == "/welcome"
+    where = browser.post(f"/join/{invitation.ticket}").headers["location"]
+    if where == "/start":
+        begun = {"form_token": token_of(browser.get("/start").text), "agree": "yes", "specialty": "", "years": ""}
+        where = browser.post("/start", data=begun).headers["location"]
+    assert where == "/welcome"
     return browser, {"X-Form-Token": token_of(browser.get("/case/1").text)}
 
 
@@ -64,7 +68,7 @@ def test_clicks_are_saved_and_shown_again(make_study: Make) -> None:
     again, _ = join(opened, invitation)  # another device, the same link
     page = again.get("/case/1").text
     assert re.search(r'name="score-A-0" value="2"[^>]* checked', page)
-    assert re.search(r'name="compare" value="B" checked', page)
+    assert re.search(r'name="compare" value="B"[^>]* checked', page)
     assert page.count(" checked") == 2
     form = opened.answers.form(invitation.reviewer.id, 1)
     assert form is not None
@@ -81,12 +85,13 @@ def test_the_form_works_without_script(make_study: Make) -> None:
     fields = dict.fromkeys(re.findall(r'type="radio" name="([^"]+)"', page), "1")
     assert {"rank-A", "rank-B", "rank-C", "score-C-4"} <= fields.keys()
     fields |= {"familiar-head": "yes", "familiar-tail": "no", "comment": "", "seconds": "", "go": "next"}
-    fields |= {"form_token": headers["X-Form-Token"], "visit": re.findall(r'name="visit" value="(\w+)"', page)[0]}
+    fields |= {"form_token": headers["X-Form-Token"], "visit": re.findall(r'name="visit" value="([\w.]+)"', page)[0]}
     assert browser.post("/case/1", data=fields).headers["location"] == "/case/2"
     assert opened.answers.progress(person.reviewer.id).complete == (True, False, False, False)
     assert "comment" not in {row.item for row in opened.answers.all()}
     only = {"form_token": headers["X-Form-Token"]}
-    assert browser.post("/case/4", data={**only, "go": "next"}).headers["location"] == "/finish"
+    assert browser.post("/case/4", data={**only, "go": "next"}).headers["location"] == "/case/4?unanswered=true"
+    assert browser.post("/case/4", data={**only, "go": "skip"}).headers["location"] == "/finish"
     assert browser.post("/case/1", data={**only, "go": "previous"}).headers["location"] == "/welcome"
     assert "Nearly there" in browser.get("/finish").text
     assert next(iter(opened.answers.seconds().values())) > 0
@@ -164,9 +169,9 @@ def test_nobody_sees_what_is_not_theirs(make_study: Make) -> None:
 def test_the_administrator_invites_renews_revokes_exports(make_study: Make) -> None:
     opened = make_study(small_study())
     browser, token = admin(opened)
-    done = browser.post("/admin/reviewers", data={"form_token": token, "name": "Dr <i>A</i>", "days": "7"})
-    assert done.status_code == 303
-    page = browser.get("/admin").text
+    done = browser.post("/admin/reviewers", data={"form_token": token, "names": "Dr <i>A</i>\n", "days": "7"})
+    assert done.status_code == 200
+    page = done.text
     assert "Dr &lt;i&gt;A&lt;/i&gt;" in page
     assert "<i>" not in page
     link = re.search(rf'value="({BASE}/join/[^"]+)"', page)
@@ -182,10 +187,10 @@ def test_the_administrator_invites_renews_revokes_exports(make_study: Make) -> N
     assert "attachment" in browser.get("/admin/times.csv").headers["content-disposition"]
     assert "<svg" in browser.get("/admin/report.html").text or "–" in browser.get("/admin/report.html").text
 
-    browser.post(f"/admin/reviewers/{reviewer.id}/renew", data={"form_token": token, "days": "7"})
+    renewed = browser.post(f"/admin/reviewers/{reviewer.id}/renew", data={"form_token": token, "days": "7"})
     assert other.get("/case/1").status_code == 401
     assert client(opened).get(f"/join/{ticket}").status_code == 404
-    fresh = re.search(rf'value="{BASE}/join/([^"]+)"', browser.get("/admin").text)
+    fresh = re.search(rf'value="{BASE}/join/([^"]+)"', renewed.text)
     assert fresh is not None
     other, _ = join(opened, Invitation(reviewer, fresh[1]))
     assert "no" in other.get("/case/1").text
@@ -195,7 +200,7 @@ def test_the_administrator_invites_renews_revokes_exports(make_study: Make) -> N
     assert browser.post("/admin/reviewers/none/revoke", data={"form_token": token}).status_code == 404
 
     for name, days in (("Dr <i>A</i>", "7"), ("", "7"), ("Dr B", "x"), ("Dr B", "0")):
-        browser.post("/admin/reviewers", data={"form_token": token, "name": name, "days": days})
+        browser.post("/admin/reviewers", data={"form_token": token, "names": name, "days": days})
         assert 'class="problem"' in browser.get("/admin").text
     browser.post("/admin/sign-out", data={"form_token": token})
     assert browser.get("/admin").status_code == 303

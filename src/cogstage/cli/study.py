@@ -29,12 +29,18 @@ AS_JSON = typer.Option(False, "--json", help="Print for machines.")
 @app.command()
 def create(
     source: list[str] = typer.Option(
-        ..., "--source", "-s", metavar="NAME=PATH", help="Prediction records (.jsonl) or a model folder; twice or more."
+        ...,
+        "--source",
+        "-s",
+        metavar="NAME=PATH",
+        help="Prediction records (.jsonl), a table of reasons, or a model folder; twice or more (crossover: once).",
     ),
     out: Path = typer.Option(..., "--out", "-o", help="Study folder to make."),
     dataset: Path | None = typer.Option(
         None, help="Data set whose test pairs carry the labels (else: a `label` field in the records)."
     ),
+    protocol: str = typer.Option("sets", help="sets: whose reasons help more; crossover: do reasons help at all."),
+    pairs: int = typer.Option(20, help="Crossover: pairs per reviewer, half of them wrongly predicted."),
     cases: int = typer.Option(30, help="Correctly predicted positives."),
     false_positives: int = typer.Option(0, help="Further cases: negatives predicted positive."),
     false_negatives: int = typer.Option(0, help="Further cases: positives predicted negative."),
@@ -42,12 +48,14 @@ def create(
     without_rationales: int = typer.Option(
         0, help="Further cases that each reviewer judges from the bare prediction; asks for trust in every case."
     ),
-    top: int = typer.Option(5, help="Rationales a set."),
+    top: int = typer.Option(5, help="Reasons per set."),
     relation: str | None = typer.Option(None, help="Only pairs of this relation."),
     judged_by: str = typer.Option("all", help="Whose predictions make a case correct: all sources, or the first."),
     threshold: float = typer.Option(0.5, help="Probability from which a prediction is positive."),
     title: str | None = typer.Option(None, help="Title that reviewers see."),
-    seed: int = typer.Option(0, help="Seed of the draw and of every random order."),
+    consent: Path | None = typer.Option(None, help="Text file that reviewers agree to before they begin."),
+    contact: str = typer.Option("", help="Whom reviewers can ask, shown on their pages."),
+    seed: int = typer.Option(0, help="Seed of the draw of the cases."),
     database: str | None = DATABASE,
     as_json: bool = AS_JSON,
 ) -> None:
@@ -66,9 +74,11 @@ def create(
 
     check_new(out)
     paths = dict(_name_and_path(entry) for entry in source)
-    check_source_names([_name_and_path(entry)[0] for entry in source])
+    check_source_names([_name_and_path(entry)[0] for entry in source], protocol)
     options = StudyOptions(
-        **({"title": title} if title else {}),
+        title=title or "",
+        protocol=protocol,
+        pairs=pairs,
         cases=cases,
         false_positives=false_positives,
         false_negatives=false_negatives,
@@ -79,6 +89,8 @@ def create(
         judged_by=judged_by,
         threshold=threshold,
         seed=seed,
+        consent=_text_of(consent) if consent else "",
+        contact=contact,
     )
     report = progress()
     labels = labels_of_dataset(dataset, relation) if dataset else {}
@@ -123,7 +135,7 @@ def serve(
     Example: cogstage study serve study --url https://study.example.org
     """
     from cogstage.study.folder import open_folder
-    from cogstage.web.serving import Address, listed
+    from cogstage.web.serving import LOOPBACK, Address, listed
     from cogstage.web.serving import serve as run
     from cogstage.web.study_app import create_study_app
 
@@ -138,35 +150,78 @@ def serve(
             "Cookies are for https only: put a TLS proxy before this and give --url, or give --tls-cert and --tls-key",
             err=True,
         )
-    run(create_study_app(opened, public, secure, address.access), address)
+    # On loopback the server knows its own address; elsewhere only its administrator knows how reviewers reach it.
+    link_base = address.url if public or address.host in LOOPBACK else None
+    if link_base is None:
+        typer.echo("No links can be made on the administrator's page without --url", err=True)
+    run(create_study_app(opened, public, secure, address.access, link_base), address)
 
 
 @app.command()
 def report(
     study: Path = FOLDER,
-    out: Path = typer.Option(..., "--out", "-o", help="Folder for report.md, .tex, .html and the CSV files."),
+    out: Path = typer.Option(..., "--out", "-o", help="Folder for the report and the raw answers."),
+    names: bool = typer.Option(False, "--names", help="Reviewers' names in place of R1, R2, ..."),
+    include_unfinished: bool = typer.Option(
+        False, "--include-unfinished", help="Count reviewers in the main figures who did not answer everything."
+    ),
     draws: int = typer.Option(2000, min=10, max=100_000, help="Bootstrap samples behind each interval."),
     seed: int = typer.Option(0, help="Seed of the bootstrap."),
     database: str | None = DATABASE,
     as_json: bool = AS_JSON,
 ) -> None:
-    """Compute the results: Table 3 of the paper, sign tests, agreement, all with intervals; and the raw answers.
+    """Compute the results with intervals, tests and agreement, and write them out with the raw answers.
 
     Example: cogstage study report study -o report
     """
     from cogstage.study.report import as_json as plain
-    from cogstage.study.report import markdown, write_report
+    from cogstage.study.report import build_report, write_report
 
     opened = _open(study, database)
     try:
-        results = write_report(opened, out, draws, seed)
+        results = write_report(opened, out, draws, seed, names, include_unfinished)
     finally:
         opened.close()
     if as_json:
         print_json(plain(results))
         return
-    typer.echo(markdown(results, draws))
-    typer.echo(f"Written to {out}: report.html, report.md, report.tex, results.json, answers.csv, times.csv", err=True)
+    typer.echo(build_report(results, draws).text())
+    if results.reviewers and not results.counted:
+        typer.echo("No reviewer has finished: --include-unfinished shows the figures so far.", err=True)
+    typer.echo(f"Written to {out}: {', '.join(sorted(path.name for path in out.iterdir()))}", err=True)
+
+
+@app.command()
+def power(
+    accuracy: float = typer.Option(0.75, help="Share of right verdicts that you expect without reasons."),
+    gain: float = typer.Option(0.10, help="What reasons would have to add to be worth finding."),
+    reviewers: int = typer.Option(24, help="Reviewers of the design (they come in twos)."),
+    pairs: int = typer.Option(20, help="Pairs per reviewer, half of them with reasons."),
+    reviewer_spread: float = typer.Option(0.5, help="Standard deviation between reviewers, in log-odds."),
+    pair_spread: float = typer.Option(1.5, help="Standard deviation between pairs, in log-odds."),
+    studies: int = typer.Option(1000, min=100, max=100_000, help="Simulated studies per design."),
+    seed: int = typer.Option(0, help="Seed of the simulation."),
+    as_json: bool = AS_JSON,
+) -> None:
+    """Say how many reviewers and pairs a crossover study needs, by simulating it.
+
+    Example: cogstage study power --accuracy 0.7 --gain 0.1
+    """
+    from cogstage.reporting import Table
+    from cogstage.study.power import Scenario, plan
+
+    made = plan(Scenario(accuracy, gain, reviewer_spread, pair_spread, reviewers, pairs), studies, seed)
+    if as_json:
+        table = [{"reviewers": r, "pairs": p, "power": value} for (r, p), value in made.table.items()]
+        print_json({"power": made.power, "reviewers_for_80_percent": made.needed, "designs": table})
+        return
+    columns = sorted({p for _, p in made.table})
+    rows = [(str(r), *(f"{made.table[r, p]:.0%}" for p in columns)) for r in sorted({r for r, _ in made.table})]
+    needed = ("needed for 80 %", *("over 200" if made.needed[p] is None else str(made.needed[p]) for p in columns))
+    head = ("reviewers", *(f"{p} pairs" for p in columns))
+    caption = f"Power to find {accuracy:.0%} against {accuracy + gain:.0%} right verdicts at the 5 % level"
+    typer.echo(Table(caption, head, (*rows, needed)).text())
+    typer.echo(f"{reviewers} reviewers × {pairs} pairs: {made.power:.0%} of {studies:,} simulated studies find it.")
 
 
 @app.command()
@@ -174,7 +229,7 @@ def invite(
     study: Path = FOLDER,
     names: list[str] = typer.Argument(..., metavar="NAME...", help="Reviewers, each in quotation marks."),
     days: int = typer.Option(30, help="Days until the links expire."),
-    url: str = typer.Option("http://127.0.0.1:8765", help="Address that reviewers use."),
+    url: str | None = typer.Option(None, help="Address that reviewers use; links begin with it."),
     database: str | None = DATABASE,
     as_json: bool = AS_JSON,
 ) -> None:
@@ -182,9 +237,14 @@ def invite(
 
     Example: cogstage study invite study "Dr Ada Lovelace" "Dr John Snow" --url https://study.example.org
     """
+    from cogstage.web.serving import Address
+
+    if url is None:
+        raise UsageError("links need the address that reviewers use, for example --url https://study.example.org")
+    Address(public_url=url).check()
     opened = _open(study, database)
     try:
-        made = [opened.access.invite(name, days) for name in names]
+        made = opened.access.invite_all(names, days)
     finally:
         opened.close()
     links = {entry.reviewer.name: f"{url.rstrip('/')}/join/{entry.ticket}" for entry in made}
@@ -193,6 +253,30 @@ def invite(
         return
     for name, link in links.items():
         typer.echo(f"{name}\t{link}")
+
+
+@app.command("close")
+def close_study(study: Path = FOLDER, database: str | None = DATABASE) -> None:
+    """Take no more answers; what was saved stays.
+
+    Example: cogstage study close study
+    """
+    opened = _open(study, database)
+    opened.answers.close()
+    opened.close()
+    typer.echo("The study is closed.")
+
+
+@app.command()
+def reopen(study: Path = FOLDER, database: str | None = DATABASE) -> None:
+    """Take answers again.
+
+    Example: cogstage study reopen study
+    """
+    opened = _open(study, database)
+    opened.answers.reopen()
+    opened.close()
+    typer.echo("The study is open.")
 
 
 @app.command("admin-password")
@@ -237,6 +321,13 @@ def _open(study: Path, database: str | None) -> OpenStudy:
     from cogstage.study.folder import open_folder
 
     return open_folder(study, database)
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read as text: {error}") from None
 
 
 def _name_and_path(entry: str) -> tuple[str, Path]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Row, delete, func, insert, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from cogstage.errors import UsageError
 from cogstage.study.database import Database
-from cogstage.study.protocol import Study, place_cases
+from cogstage.study.placement import place_cases
+from cogstage.study.protocol import Study
 from cogstage.study.schema import placement, reviewer, session
 from cogstage.study.schema import study as study_table
 from cogstage.study.secret import (
@@ -25,6 +26,7 @@ DAY = 86_400.0
 ADMINISTRATOR_SESSION = DAY / 2
 REVIEWER_SESSION = 30 * DAY
 LONGEST_LINK = 366
+LONGEST_PRACTICE = 80  # years
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,9 @@ class Reviewer:
     created_at: float
     expires_at: float
     revoked_at: float | None
+    consented_at: float | None = None
+    specialty: str | None = None
+    years: int | None = None  # in practice
 
     def state(self, now: float | None = None) -> str:
         """``active``, ``expired`` or ``revoked``."""
@@ -83,37 +88,59 @@ class Access:
 
     def invite(self, name: str, days: int = 30) -> Invitation:
         """A new reviewer with a personal link; the order in which they meet cases and sets is fixed here."""
-        name = " ".join(name.split())[:200]
-        if not name or not name.isprintable():
+        return self.invite_all([name], days)[0]
+
+    def invite_all(self, names: Sequence[str], days: int = 30) -> list[Invitation]:
+        """Several new reviewers at once: all of them, or none if one name cannot be used."""
+        names = [" ".join(name.split())[:200] for name in names]
+        if not names or not all(name and name.isprintable() for name in names):
             raise UsageError("a reviewer needs a name")
         _check_days(days)
+        with self._database.writing() as connection:
+            secret = connection.scalar(
+                select(study_table.c.order_secret).where(study_table.c.id == self._study.id).with_for_update()
+            )
+            there = set(connection.scalars(select(reviewer.c.name).where(reviewer.c.study_id == self._study.id)))
+            twice = next((name for n, name in enumerate(names) if name in there or name in names[:n]), None)
+            if twice is not None:
+                raise UsageError(f"there is a reviewer called {twice} already; choose another name")
+            last = connection.scalar(select(func.max(reviewer.c.number)).where(reviewer.c.study_id == self._study.id))
+            return [
+                self._add(connection, name, number, days, str(secret))
+                for number, name in enumerate(names, (last or 0) + 1)
+            ]
+
+    def _add(self, connection: Connection, name: str, number: int, days: int, secret: str) -> Invitation:
         ticket, now = new_ticket(), time.time()
-        try:
-            with self._database.writing() as connection:
-                connection.execute(select(study_table.c.id).where(study_table.c.id == self._study.id).with_for_update())
-                last = connection.scalar(
-                    select(func.max(reviewer.c.number)).where(reviewer.c.study_id == self._study.id)
-                )
-                person = Reviewer(ticket.id, (last or 0) + 1, name, now, now + days * DAY, None)
-                connection.execute(
-                    insert(reviewer).values(**person.__dict__, study_id=self._study.id, token_hash=ticket.hash)
-                )
-                connection.execute(
-                    insert(placement),
-                    [
-                        {
-                            "reviewer_id": person.id,
-                            "position": placed.position,
-                            "case_key": placed.case_key,
-                            "set_order": " ".join(placed.set_order),
-                            "bare": placed.bare,
-                        }
-                        for placed in place_cases(self._study, person.number)
-                    ],
-                )
-        except IntegrityError as error:
-            raise UsageError(f"there is a reviewer called {name} already; choose another name") from error
+        person = Reviewer(ticket.id, number, name, now, now + days * DAY, None)
+        connection.execute(insert(reviewer).values(**person.__dict__, study_id=self._study.id, token_hash=ticket.hash))
+        connection.execute(
+            insert(placement),
+            [
+                {
+                    "reviewer_id": person.id,
+                    "position": placed.position,
+                    "case_key": placed.case_key,
+                    "set_order": " ".join(placed.set_order),
+                    "bare": placed.bare,
+                }
+                for placed in place_cases(self._study, number, secret)
+            ],
+        )
         return Invitation(person, ticket.text)
+
+    def introduce(self, reviewer_id: str, specialty: str, years: str) -> None:
+        """Keep that a reviewer agreed to take part, and what they said of themselves; both answers may be empty."""
+        specialty = "".join(c for c in " ".join(specialty.split()) if c.isprintable())[:200]
+        years = years.strip()
+        if years and not (years.isascii() and years.isdecimal() and len(years) < 4 and int(years) <= LONGEST_PRACTICE):
+            raise UsageError(f"the years in practice are a whole number from 0 to {LONGEST_PRACTICE}, or empty")
+        with self._database.writing() as connection:
+            connection.execute(
+                update(reviewer)
+                .where(reviewer.c.id == reviewer_id, reviewer.c.study_id == self._study.id)
+                .values(consented_at=time.time(), specialty=specialty or None, years=int(years) if years else None)
+            )
 
     def renew_link(self, reviewer_id: str, days: int = 30) -> Invitation:
         """A new link for a reviewer: the old one and its sessions end, the answers stay."""
@@ -220,4 +247,14 @@ def _check_days(days: int) -> None:
 
 
 def _reviewer(row: Row[tuple[object, ...]]) -> Reviewer:
-    return Reviewer(row.id, row.number, row.name, row.created_at, row.expires_at, row.revoked_at)
+    return Reviewer(
+        row.id,
+        row.number,
+        row.name,
+        row.created_at,
+        row.expires_at,
+        row.revoked_at,
+        row.consented_at,
+        row.specialty,
+        row.years,
+    )

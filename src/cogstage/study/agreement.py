@@ -34,6 +34,22 @@ def sign_test(wins: int, losses: int) -> float:
     return min(1.0, float(2 * tail / 2**n))
 
 
+def sign_flip_test(differences: Sequence[float], draws: int = 10_000, seed: int = 0) -> float:
+    """Two-sided test of paired differences against zero: how often random signs give a sum at least as large.
+
+    Exact up to 16 differences that are not zero, from ``draws`` random sign patterns above.
+    """
+    values = np.asarray([value for value in differences if value != 0], dtype=float)
+    n, reached = len(values), abs(float(np.sum(values))) - 1e-9
+    if n == 0:
+        return 1.0
+    if n <= 16:
+        signs = 1.0 - 2.0 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
+        return float(np.mean(np.abs(signs @ values) >= reached))
+    signs = np.random.default_rng(seed).choice((-1.0, 1.0), size=(draws, n))
+    return float((1 + np.sum(np.abs(signs @ values) >= reached)) / (1 + draws))
+
+
 def disagreement(levels: int, weights: str = "quadratic") -> np.ndarray:
     """How far two answers lie apart, (levels, levels): |a - b| (``linear``) or (a - b)² (``quadratic``)."""
     apart = np.abs(np.subtract.outer(np.arange(levels), np.arange(levels))).astype(float)
@@ -126,3 +142,27 @@ def bootstrap(
         return Estimate(value, math.nan, math.nan, n)
     low, high = np.quantile(found, [0.025, 0.975])
     return Estimate(value, float(low), float(high), n)
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """The bootstrap of one report: the same draws and seed behind every interval."""
+
+    draws: int = 2000
+    seed: int = 0
+
+    def __call__(
+        self, clusters: Sequence[object], statistics: np.ndarray, figure: Callable[[np.ndarray], float]
+    ) -> Estimate:
+        """A figure of summed statistics with its interval."""
+        return bootstrap(clusters, statistics, figure, self.draws, self.seed)
+
+    def mean(self, clusters: Sequence[object], values: Sequence[float]) -> Estimate:
+        """A mean with its interval."""
+        array = np.asarray(values, dtype=float)
+        return self(clusters, np.stack([array, np.ones_like(array)], axis=1), lambda s: ratio(s[0], s[1]))
+
+
+def ratio(total: float, count: float) -> float:
+    """A mean from a sum, NaN of nothing."""
+    return float(total / count) if count else math.nan

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
-from cogstage.errors import CogstageError
+from cogstage.errors import CogstageError, UsageError
 from cogstage.study.blind import BlindForm
 from cogstage.study.database import Database
-from cogstage.study.protocol import Placement, Study
+from cogstage.study.effort import minutes_left
+from cogstage.study.placement import Placement
+from cogstage.study.protocol import Study
 from cogstage.study.schema import answer, change, placement, reviewer, visit
 from cogstage.study.schema import study as study_table
 
 LONGEST_LOOK = 4 * 3600.0  # seconds counted for one showing of a page at most
+
+
+class StudyClosed(CogstageError):
+    """Answers came in after the administrator closed the study."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +74,12 @@ class Answers:
         """Enter the study into a database that does not hold it yet."""
         with self._database.writing() as connection:
             connection.execute(
-                insert(study_table).values(id=self._study.id, definition_hash=self._study.hash, created_at=time.time())
+                insert(study_table).values(
+                    id=self._study.id,
+                    definition_hash=self._study.hash,
+                    created_at=time.time(),
+                    order_secret=secrets.token_hex(32),
+                )
             )
 
     def check(self) -> None:
@@ -76,6 +90,43 @@ class Answers:
             raise CogstageError("the database does not hold this study; give the --database it was created with")
         if stored != self._study.hash:
             raise CogstageError("study.json was changed after the study began; restore it from a copy")
+
+    @cached_property
+    def order_secret(self) -> str:
+        """The secret behind random orders and visits. Never leaves the server."""
+        with self._database.reading() as connection:
+            stored = connection.scalar(select(study_table.c.order_secret).where(study_table.c.id == self._study.id))
+        if not stored:
+            raise CogstageError("the study has no order secret; run `cogstage study upgrade`")
+        return str(stored)
+
+    # Open or closed
+
+    @property
+    def closed_at(self) -> float | None:
+        """When the study was closed; None while it is open."""
+        with self._database.reading() as connection:
+            return connection.scalar(select(study_table.c.closed_at).where(study_table.c.id == self._study.id))
+
+    def close(self) -> None:
+        """Take no more answers until the study is reopened."""
+        self._set_closed(time.time())
+
+    def reopen(self) -> None:
+        """Take answers again."""
+        self._set_closed(None)
+
+    def _set_closed(self, moment: float | None) -> None:
+        with self._database.writing() as connection:
+            connection.execute(update(study_table).where(study_table.c.id == self._study.id).values(closed_at=moment))
+
+    def _check_open(self, connection: Connection) -> None:
+        mine = study_table.c.id == self._study.id
+        # On PostgreSQL the lock makes a click and the closing of the study take turns.
+        if connection.scalar(select(study_table.c.closed_at).where(mine).with_for_update(read=True)) is not None:
+            raise StudyClosed("the study is closed")
+
+    # Cases and answers
 
     def placements(self, reviewer_id: str) -> tuple[Placement, ...]:
         """Where the reviewer meets each case, in order."""
@@ -102,6 +153,7 @@ class Answers:
             return
         now = time.time()
         with self._database.writing() as connection:
+            self._check_open(connection)
             for item, value in sorted(items.items()):
                 statement = self._database.upsert(answer).values(
                     reviewer_id=reviewer_id, case_key=case_key, item=item, value=value, answered_at=now
@@ -160,39 +212,61 @@ class Answers:
         )
         return Progress(complete, last)
 
-    def open_visit(self, reviewer_id: str, case_key: str) -> str:
-        """A case's page is being shown; the id under which its time will be recorded."""
-        identifier = secrets.token_hex(12)
-        with self._database.writing() as connection:
-            connection.execute(
-                insert(visit).values(
-                    id=identifier, reviewer_id=reviewer_id, case_key=case_key, opened_at=time.time(), seconds=0.0
-                )
-            )
-        return identifier
+    # Time
 
-    def record_time(self, reviewer_id: str, case_key: str, visit_id: str, seconds: float | None) -> None:
+    def minutes_left(self, reviewer_id: str) -> int:
+        """About how long the reviewer's open cases will take."""
+        placed = self.placements(reviewer_id)
+        forms = [BlindForm(self._study, self._cases[entry.case_key], entry) for entry in placed]
+        seconds = self.seconds(reviewer_id)
+        looked = [seconds.get((reviewer_id, entry.case_key), 0.0) for entry in placed]
+        return minutes_left(forms, self.progress(reviewer_id).complete, looked)
+
+    def new_visit(self, reviewer_id: str, case_key: str) -> str:
+        """A case's page is being shown: a signed note of when. Nothing is written before the page reports back."""
+        note = f"{secrets.token_hex(12)}.{int(1000 * time.time()):x}"
+        return f"{note}.{self._signature(reviewer_id, case_key, note)}"
+
+    def record_time(self, reviewer_id: str, case_key: str, note: str, seconds: float | None) -> None:
         """How long the page of a visit has been looked at so far; None: since it was opened.
 
-        Reports may come twice or out of order: the longest counts, and never more than has passed.
+        Reports may come twice or out of order: the longest counts, and never more than has passed. A note that was
+        not made by :meth:`new_visit` for this reviewer and case raises.
         """
-        mine = (visit.c.id == visit_id, visit.c.reviewer_id == reviewer_id, visit.c.case_key == case_key)
+        unsigned, _, signature = note.rpartition(".")
+        expected = self._signature(reviewer_id, case_key, unsigned)
+        if not hmac.compare_digest(signature.encode("utf-8", "replace"), expected.encode()):
+            raise UsageError("that is no visit of this case")
+        identifier, _, opened = unsigned.partition(".")
+        opened_at = int(opened, 16) / 1000
+        passed = min(max(0.0, time.time() - opened_at), LONGEST_LOOK)
+        looked = passed if seconds is None else min(max(0.0, seconds), passed)
         with self._database.writing() as connection:
-            row = connection.execute(select(visit.c.opened_at, visit.c.seconds).where(*mine)).first()
-            if row is None:
-                return
-            passed = min(max(0.0, time.time() - row.opened_at), LONGEST_LOOK)
-            looked = passed if seconds is None else min(max(0.0, seconds), passed)
-            if looked > row.seconds:
-                connection.execute(update(visit).where(*mine).values(seconds=looked))
+            statement = self._database.upsert(visit).values(
+                id=identifier, reviewer_id=reviewer_id, case_key=case_key, opened_at=opened_at, seconds=looked
+            )
+            connection.execute(
+                statement.on_conflict_do_update(
+                    index_elements=[visit.c.id],
+                    set_={"seconds": statement.excluded.seconds},
+                    where=visit.c.seconds < statement.excluded.seconds,
+                )
+            )
 
-    def seconds(self) -> dict[tuple[str, str], float]:
-        """Time looked at each case, by reviewer id and case key."""
+    def _signature(self, reviewer_id: str, case_key: str, note: str) -> str:
+        said = f"visit {reviewer_id} {case_key} {note}".encode("utf-8", "replace")
+        return hmac.new(self.order_secret.encode(), said, hashlib.sha256).hexdigest()[:32]
+
+    def seconds(self, reviewer_id: str | None = None) -> dict[tuple[str, str], float]:
+        """Time looked at each case, by reviewer id and case key; of one reviewer or of all."""
+        chosen = reviewer.c.study_id == self._study.id
+        if reviewer_id is not None:
+            chosen &= reviewer.c.id == reviewer_id
         with self._database.reading() as connection:
             rows = connection.execute(
                 select(visit.c.reviewer_id, visit.c.case_key, func.sum(visit.c.seconds))
                 .join(reviewer, reviewer.c.id == visit.c.reviewer_id)
-                .where(reviewer.c.study_id == self._study.id)
+                .where(chosen)
                 .group_by(visit.c.reviewer_id, visit.c.case_key)
             )
             return {(reviewer_id, case_key): float(total) for reviewer_id, case_key, total in rows}

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from string import ascii_uppercase
 
 from cogstage.errors import UsageError
-from cogstage.study.protocol import Case, Placement, ShownRationale, Study
+from cogstage.study.placement import Placement
+from cogstage.study.protocol import Case, ShownRationale, Study
 
+CANNOT_JUDGE = "n"
 FAMILIARITY = {"yes": "Yes", "kind_of": "Kind of", "no": "No"}
-SCORES = {"0": "not helpful", "1": "a little helpful", "2": "helpful", "3": "very helpful"}
+SCORES = {
+    "0": "not helpful",
+    "1": "a little helpful",
+    "2": "helpful",
+    "3": "very helpful",
+    CANNOT_JUDGE: "cannot judge",
+}
 TRUST = {"0": "not at all", "1": "a little", "2": "mostly", "3": "fully"}
+VERDICT = {"yes": "Yes, it holds", "no": "No, it does not"}
+CONFIDENCE = {"0": "a guess", "1": "rather unsure", "2": "rather sure", "3": "certain"}
 SAME = "same"
 LONGEST_COMMENT = 4000
 
@@ -21,11 +32,29 @@ class AnswerError(UsageError):
 
 
 @dataclass(frozen=True)
+class Row:
+    """One reason of a set: the field that scores it, or the set in which the same reason is scored already."""
+
+    field: str
+    triple: ShownRationale
+    scored_in: str | None = None  # letter of an earlier set
+
+
+@dataclass(frozen=True)
 class BlindSet:
     """A set as the reviewer sees it."""
 
     letter: str
-    rationales: tuple[ShownRationale, ...]
+    rows: tuple[Row, ...]
+
+    @property
+    def rationales(self) -> tuple[ShownRationale, ...]:
+        """The reasons in the order shown."""
+        return tuple(row.triple for row in self.rows)
+
+    def side(self, against: bool) -> tuple[Row, ...]:
+        """What speaks for the relation, or against it."""
+        return tuple(row for row in self.rows if row.triple.against == against)
 
 
 @dataclass(frozen=True)
@@ -36,87 +65,97 @@ class BlindForm:
     case: Case
     placement: Placement
 
-    @property
+    @cached_property
     def sets(self) -> tuple[BlindSet, ...]:
-        """The sets in the order shown; none in the arm without rationales."""
+        """The sets in the order shown; none in the arm without rationales. A reason in two sets is scored once."""
         if self.placement.bare:
             return ()
-        order = zip(ascii_uppercase, self.placement.set_order, strict=False)
-        return tuple(BlindSet(letter, self.case.set_of(source).rationales) for letter, source in order)
+        scored: dict[ShownRationale, str] = {}
+        made = []
+        for letter, source in self.source_of.items():
+            rows = []
+            for number, triple in enumerate(self.case.set_of(source).rationales):
+                earlier = scored.setdefault(triple, letter)
+                rows.append(Row(f"score-{letter}-{number}", triple, None if earlier == letter else earlier))
+            made.append(BlindSet(letter, tuple(rows)))
+        return tuple(made)
 
-    @property
+    @cached_property
     def source_of(self) -> dict[str, str]:
         """Source by letter. Never leaves the server."""
         return dict(zip(ascii_uppercase, self.placement.set_order, strict=False))
 
+    @cached_property
+    def fields(self) -> dict[str, Mapping[str, str]]:
+        """Every question of the page with its answers, in the order asked; the comment aside."""
+        asked: dict[str, Mapping[str, str]] = {"familiar-head": FAMILIARITY, "familiar-tail": FAMILIARITY}
+        if self.study.is_crossover:
+            return {**asked, "verdict": VERDICT, "confidence": CONFIDENCE}
+        asked.update({row.field: SCORES for entry in self.sets for row in entry.rows if row.scored_in is None})
+        letters = [entry.letter for entry in self.sets]
+        if len(letters) == 2:
+            asked["compare"] = {**dict.fromkeys(letters, ""), SAME: "", CANNOT_JUDGE: ""}
+        elif letters:
+            places = {**{str(n): "" for n in range(1, len(letters) + 1)}, CANNOT_JUDGE: ""}
+            asked.update({f"rank-{letter}": places for letter in letters})
+        return {**asked, "trust": TRUST} if self.study.asks_trust else asked
+
     @property
     def needed(self) -> frozenset[str]:
         """The stored items that make the case complete."""
-        items = {"familiar:head", "familiar:tail"}
-        if self.study.asks_trust:
-            items.add("trust")
-        if not self.placement.bare:
-            for entry in self.case.sets:
-                items.add(f"rank:{entry.source}")
-                items.update(f"score:{entry.source}:{n}" for n in range(len(entry.rationales)))
-        return frozenset(items)
+        return frozenset(item for field in self.fields for item in self._items(field, ""))
+
+    def missing(self, stored: Mapping[str, str]) -> tuple[str, ...]:
+        """The questions that are not answered yet, in the order asked."""
+        return tuple(field for field in self.fields if not stored.keys() >= self._items(field, "").keys())
 
     def to_items(self, field: str, value: str) -> dict[str, str]:
         """What one field of the page stores; raises :class:`AnswerError` on anything the page does not ask."""
         if field == "comment":
             return {"comment": _clean(value)}
-        name, _, rest = field.partition("-")
-        items: dict[str, str] = {}
-        allowed: Mapping[str, str] = {}
-        if name == "familiar" and rest in ("head", "tail"):
-            items, allowed = {f"familiar:{rest}": value}, FAMILIARITY
-        elif field == "trust" and self.study.asks_trust:
-            items, allowed = {"trust": value}, TRUST
-        elif not self.placement.bare:
-            items, allowed = self._about_sets(field, value)
-        if not items:
+        allowed = self.fields.get(field)
+        if allowed is None:
             raise AnswerError(f"this case has no question {field[:40]!r}")
         if value not in allowed:
             raise AnswerError(f"{value[:40]!r} is no answer to {field}; the answers are {', '.join(allowed)}")
-        return items
+        return self._items(field, value)
 
-    def _about_sets(self, field: str, value: str) -> tuple[dict[str, str], Mapping[str, str]]:
-        source_of = self.source_of
+    def _items(self, field: str, value: str) -> dict[str, str]:
         name, _, rest = field.partition("-")
-        letter, _, number = rest.partition("-")
-        if name == "compare" and not rest and len(source_of) == 2:
-            allowed = {**source_of, SAME: ""}
-            ranks = {s: "1" if value in (SAME, mark) else "2" for mark, s in source_of.items()}
-            return {f"rank:{source}": rank for source, rank in ranks.items()}, allowed
-        if name == "rank" and rest in source_of and len(source_of) > 2:
-            return {f"rank:{source_of[rest]}": value}, {str(n): "" for n in range(1, len(source_of) + 1)}
-        if name == "score" and letter in source_of and number.isascii() and number.isdecimal():
-            source = source_of[letter]
-            if str(int(number)) == number and int(number) < len(self.case.set_of(source).rationales):
-                return {f"score:{source}:{number}": value}, SCORES
-        return {}, {}
+        if name == "familiar":
+            return {f"familiar:{rest}": value}
+        if name == "compare":
+            if value == CANNOT_JUDGE:
+                return {f"rank:{source}": CANNOT_JUDGE for source in self.source_of.values()}
+            return {f"rank:{source}": "1" if value in (SAME, mark) else "2" for mark, source in self.source_of.items()}
+        if name == "rank":
+            return {f"rank:{self.source_of[rest]}": value}
+        if name == "score":
+            letter, _, number = rest.partition("-")
+            triple = self.case.set_of(self.source_of[letter]).rationales[int(number)]
+            return {
+                f"score:{entry.source}:{n}": value
+                for entry in self.case.sets
+                for n, other in enumerate(entry.rationales)
+                if other == triple
+            }
+        return {field: value}
 
     def to_fields(self, items: Mapping[str, str]) -> dict[str, str]:
         """The page's fields behind stored items: the inverse of :meth:`to_items`."""
         fields: dict[str, str] = {}
-        letter_of = {source: letter for letter, source in self.source_of.items()}
-        ranks: dict[str, str] = {}
-        for item, value in items.items():
-            name, _, rest = item.partition(":")
-            if name == "familiar":
-                fields[f"familiar-{rest}"] = value
-            elif name in ("trust", "comment"):
-                fields[name] = value
-            elif name == "rank":
-                ranks[letter_of[rest]] = value
-            elif name == "score":
-                source, _, number = rest.rpartition(":")
-                fields[f"score-{letter_of[source]}-{number}"] = value
-        if len(letter_of) == 2 and len(ranks) == 2:
-            first, second = ranks["A"], ranks["B"]
-            fields["compare"] = SAME if first == second else ("A" if first < second else "B")
-        elif len(letter_of) > 2:
-            fields.update({f"rank-{letter}": value for letter, value in ranks.items()})
+        for field in self.fields:
+            stored = {item: items[item] for item in self._items(field, "") if item in items}
+            if field == "compare" and len(stored) == 2:
+                first, second = (stored[f"rank:{source}"] for source in self.placement.set_order)
+                if CANNOT_JUDGE in (first, second):
+                    fields[field] = CANNOT_JUDGE
+                else:
+                    fields[field] = SAME if first == second else ("A" if first < second else "B")
+            elif field != "compare" and stored:
+                fields[field] = next(iter(stored.values()))
+        if "comment" in items:
+            fields["comment"] = items["comment"]
         return fields
 
 

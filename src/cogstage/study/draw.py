@@ -8,48 +8,60 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cogstage.errors import UsageError
-from cogstage.rationale.record import Prediction
-from cogstage.relations import inverse
-from cogstage.study.protocol import Case, RationaleSet, ShownRationale, Study, check_source_names
-from cogstage.study.sources import Pair, Source
+from cogstage.relations import inverse, is_inverse
+from cogstage.study.protocol import (
+    OUTCOMES,
+    PROTOCOLS,
+    Case,
+    RationaleSet,
+    ShownRationale,
+    Study,
+    check_source_names,
+)
+from cogstage.study.sources import Explained, Pair, Source
+
+TITLES = {
+    "sets": "Which reasons help you judge a prediction?",
+    "crossover": "Do a model's reasons help you judge its predictions?",
+}
+CELLS = 4  # a crossover holds as many right as wrong predictions, and as many that say yes as say no
 
 
 @dataclass(frozen=True)
 class StudyOptions:
     """How the cases of a study are drawn."""
 
-    title: str = "Which rationales help you trust a prediction?"  # shown to the reviewers
-    cases: int = 30  # correctly predicted positives, as in the paper
+    title: str = ""  # shown to the reviewers; empty: that of the protocol
+    protocol: str = "sets"  # "sets" compares the reasons of sources, "crossover" judging with and without reasons
+    pairs: int = 20  # crossover: pairs that each reviewer judges, half of them wrongly predicted
+    cases: int = 30  # sets: correctly predicted positives, as in the paper
     false_positives: int = 0  # pairs predicted positive that are negatives
     false_negatives: int = 0  # pairs predicted negative that are positives
     repeats: int = 0  # cases shown twice, for self-consistency
     without_rationales: int = 0  # further cases that each reviewer judges from the prediction alone
-    per_set: int = 5  # rationales a set
+    per_set: int = 5  # reasons per set
     relation: str | None = None  # only pairs of this relation; None: all
     judged_by: str = (
         "all"  # whose predictions make a case correct or not: "all" sources, or the "first" as in the paper
     )
     threshold: float = 0.5  # a probability of at least this is a positive prediction
     seed: int = 0
+    consent: str = ""  # text that reviewers agree to before they begin
+    contact: str = ""  # whom reviewers can ask
 
 
 def draw_study(sources: Sequence[Source], labels: Mapping[Pair, int], options: StudyOptions) -> Study:
     """Draw the cases; raises with the numbers there are if the sources do not hold enough."""
-    check_source_names([source.name for source in sources])
     _check(options)
+    check_source_names([source.name for source in sources], options.protocol)
     known: dict[Pair, int] = {}
     for source in sources:
         known.update(source.labels)
     known.update(labels)
     by_outcome = _sort_pairs(sources, known, options)
     rng = random.Random(options.seed)
-    wanted = {
-        "true_positive": options.cases + options.without_rationales,
-        "false_positive": options.false_positives,
-        "false_negative": options.false_negatives,
-    }
     drawn: list[tuple[Pair, str]] = []
-    for outcome, number in wanted.items():
+    for outcome, number in _wanted(options).items():
         there = by_outcome[outcome]
         if len(there) < number:
             raise UsageError(
@@ -63,16 +75,41 @@ def draw_study(sources: Sequence[Source], labels: Mapping[Pair, int], options: S
     cases += [replace(case, key=f"{case.key}r", repeat_of=case.key) for case in repeated]
     return Study(
         id=uuid.uuid4().hex,  # two studies from one seed may share a database
-        title=options.title,
+        title=options.title or TITLES[options.protocol],
         seed=options.seed,
         sources=tuple(source.name for source in sources),
         per_set=options.per_set,
-        without_rationales=options.without_rationales,
+        without_rationales=options.pairs // 2 if options.protocol == "crossover" else options.without_rationales,
         cases=tuple(cases),
+        protocol=options.protocol,
+        consent=options.consent.strip(),
+        contact=" ".join(options.contact.split()),
     )
 
 
+def _wanted(options: StudyOptions) -> dict[str, int]:
+    if options.protocol == "crossover":
+        return dict.fromkeys(OUTCOMES, options.pairs // CELLS)
+    return {
+        "true_positive": options.cases + options.without_rationales,
+        "false_positive": options.false_positives,
+        "false_negative": options.false_negatives,
+    }
+
+
 def _check(options: StudyOptions) -> None:
+    if options.protocol not in PROTOCOLS:
+        raise UsageError(f"--protocol is {options.protocol}; it is {' or '.join(PROTOCOLS)}")
+    if options.protocol == "crossover":
+        if options.pairs < 2 * CELLS or options.pairs % CELLS:
+            raise UsageError(
+                f"--pairs is {options.pairs}; a crossover needs 8 pairs or more, and a multiple of {CELLS}"
+            )
+        if options.repeats or options.without_rationales or options.false_positives or options.false_negatives:
+            raise UsageError(
+                "a crossover draws its own cases: --repeats, --without-rationales, --false-positives and "
+                "--false-negatives belong to the protocol sets"
+            )
     total = options.cases + options.false_positives + options.false_negatives + options.without_rationales
     if options.cases + options.false_positives + options.false_negatives < 1:
         raise UsageError("a study needs at least one case with rationales")
@@ -94,7 +131,7 @@ def _judges(options: StudyOptions) -> str:
 
 def _sort_pairs(sources: Sequence[Source], known: Mapping[Pair, int], options: StudyOptions) -> dict[str, list[Pair]]:
     """Pairs that every source explains, by outcome, in a stable order; mixed outcomes are left out."""
-    found: dict[str, list[Pair]] = {"true_positive": [], "false_positive": [], "false_negative": []}
+    found: dict[str, list[Pair]] = {outcome: [] for outcome in OUTCOMES}
     shared = set.intersection(*(set(source.predictions) for source in sources))
     labelled = sorted(pair for pair in shared if pair in known and options.relation in (None, pair[1]))
     if not labelled:
@@ -104,35 +141,58 @@ def _sort_pairs(sources: Sequence[Source], known: Mapping[Pair, int], options: S
         )
     judges = sources if options.judged_by == "all" else sources[:1]
     for pair in labelled:
-        if not all(source.predictions[pair].rationales for source in sources):
-            continue
         positive = {source.predictions[pair].probability >= options.threshold for source in judges}
-        if positive == {True}:
-            found["true_positive" if known[pair] else "false_positive"].append(pair)
-        elif positive == {False} and known[pair]:
-            found["false_negative"].append(pair)
+        if len(positive) == 1 and _sets(pair, sources, positive == {True}, options.per_set):
+            right = positive == {bool(known[pair])}
+            found[f"{'true' if right else 'false'}_{'positive' if positive == {True} else 'negative'}"].append(pair)
     return found
 
 
 def _case(
     key: str, pair: Pair, outcome: str, sources: Sequence[Source], known: Mapping[Pair, int], options: StudyOptions
 ) -> Case:
-    target = sources[0].predictions[pair]
-    sets = tuple(RationaleSet(s.name, _shown(s.predictions[pair], options.per_set)) for s in sources)
-    return Case(key, target.head.name, target.relation, target.tail.name, known[pair], outcome, sets)
+    sets = _sets(pair, sources, outcome.endswith("positive"), options.per_set)
+    head = _name(pair[0], [source.predictions[pair].head for source in sources])
+    tail = _name(pair[2], [source.predictions[pair].tail for source in sources])
+    return Case(key, head, pair[1], tail, known[pair], outcome, sets)
 
 
-def _shown(prediction: Prediction, per_set: int) -> tuple[ShownRationale, ...]:
-    """The best rationales, each said forwards: a source that also says "is treated by" would give itself away.
+def _name(key: str, names: Sequence[str]) -> str:
+    """A term as the first source that has more than its key calls it."""
+    return next((name for name in names if name != key), key)
 
-    Two rationales that say the same both ways count once.
+
+def _sets(pair: Pair, sources: Sequence[Source], predicted: bool, per_set: int) -> tuple[RationaleSet, ...]:
+    """The strongest reasons of every source, the side that agrees with the prediction first; none if one has none.
+
+    All sets of a case have the same length and the same number of reasons on each side: a source with fewer reasons,
+    or without any against, would be known by it.
     """
-    best = sorted(prediction.rationales, key=lambda rationale: -rationale.score)
-    shown = (_forwards(entry.head.name, entry.relation, entry.tail.name) for entry in best)
-    return tuple(dict.fromkeys(shown))[:per_set]
+    shown = [_forwards(source.predictions[pair])[:per_set] for source in sources]
+    everything = [_forwards(source.predictions[pair]) for source in sources]
+    other = min(sum(triple.against == predicted for triple in best) for best in shown)
+    agreeing = min(sum(triple.against != predicted for triple in all_of) for all_of in everything)
+    agreeing = min(agreeing, per_set - other)
+    if agreeing + other == 0:
+        return ()
+    made = []
+    for source, triples in zip(sources, everything, strict=True):
+        agree = [triple for triple in triples if triple.against != predicted][:agreeing]
+        differ = [triple for triple in triples if triple.against == predicted][:other]
+        made.append(RationaleSet(source.name, (*agree, *differ)))
+    return tuple(made)
 
 
-def _forwards(head: str, relation: str, tail: str) -> ShownRationale:
-    turned = inverse(relation)
-    backwards = len(turned) < len(relation)  # only the name of an inverse gets shorter
-    return ShownRationale(tail, turned, head) if backwards else ShownRationale(head, relation, tail)
+def _forwards(said: Explained) -> tuple[ShownRationale, ...]:
+    """The reasons, strongest first, each said forwards: a source that also says "is treated by" would be known by it.
+
+    Two reasons that say the same both ways count once.
+    """
+    best = sorted(said.reasons, key=lambda reason: -abs(reason.weight))
+    shown: dict[tuple[str, str, str], ShownRationale] = {}
+    for reason in best:
+        triple = (reason.head, reason.relation, reason.tail)
+        if is_inverse(reason.relation):
+            triple = (reason.tail, inverse(reason.relation), reason.head)
+        shown.setdefault(triple, ShownRationale(*triple, against=reason.weight < 0))
+    return tuple(shown.values())

@@ -1,10 +1,9 @@
-"""The protocol of a study: which cases are shown with which rationale sets, and where each reviewer meets them."""
+"""The protocol of a study: its cases, the reasons shown with each, and which question is asked of them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,7 +17,11 @@ from cogstage.relations import phrase
 STUDY = "study.json"
 KIND = "study"
 SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
-OUTCOMES = ("true_positive", "false_positive", "false_negative")
+OUTCOMES = ("true_positive", "false_positive", "false_negative", "true_negative")
+PROTOCOLS = ("sets", "crossover")
+# Fields that older study.json files lack. At their defaults they do not count in a protocol's identity.
+_ADDED_TO_STUDY = {"protocol": "sets", "consent": "", "contact": ""}
+_ADDED_TO_RATIONALE = {"against": False}
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class ShownRationale:
     head: str
     relation: str
     tail: str
+    against: bool = False  # it speaks against the relation of the case
 
     @property
     def phrase(self) -> str:
@@ -42,7 +46,7 @@ class ShownRationale:
 
 @dataclass(frozen=True)
 class RationaleSet:
-    """The best rationales of one source for one case."""
+    """The strongest reasons of one source for one case."""
 
     source: str
     rationales: tuple[ShownRationale, ...]
@@ -69,7 +73,12 @@ class Case:
     @property
     def predicted(self) -> bool:
         """Whether the relation was predicted to hold."""
-        return self.outcome != "false_negative"
+        return self.outcome in ("true_positive", "false_positive")
+
+    @property
+    def correct(self) -> bool:
+        """Whether the prediction agrees with the label."""
+        return self.outcome.startswith("true")
 
     @property
     def text(self) -> str:
@@ -92,24 +101,43 @@ class Study:
     per_set: int
     without_rationales: int  # how many cases each reviewer judges from the bare prediction
     cases: tuple[Case, ...]
+    protocol: str = "sets"  # "sets": which source's reasons help more; "crossover": do reasons help at all
+    consent: str = ""  # what reviewers agree to before they begin
+    contact: str = ""  # whom they can ask
 
     def case(self, key: str) -> Case:
         """A case by its key."""
         return next(case for case in self.cases if case.key == key)
 
     @property
+    def is_crossover(self) -> bool:
+        """Whether reviewers judge pairs with and without reasons."""
+        return self.protocol == "crossover"
+
+    @property
     def asks_trust(self) -> bool:
         """Whether every case asks for trust in the prediction: what the arm without rationales is compared by."""
-        return self.without_rationales > 0
+        return self.without_rationales > 0 and not self.is_crossover
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values. What older versions did not know is left out at its default."""
+        record = {key: value for key, value in asdict(self).items() if _ADDED_TO_STUDY.get(key) != value}
+        for case in record["cases"]:
+            for entry in case["sets"]:
+                entry["rationales"] = [
+                    {key: value for key, value in triple.items() if _ADDED_TO_RATIONALE.get(key) is not value}
+                    for triple in entry["rationales"]
+                ]
+        return record
 
     @property
     def hash(self) -> str:
         """Identity of the protocol, kept beside the answers so that they are never read with another one."""
-        return hashlib.sha256(to_json(asdict(self)).encode()).hexdigest()
+        return hashlib.sha256(to_json(self.to_dict()).encode()).hexdigest()
 
     def write(self, folder: Path) -> None:
         """Write ``study.json`` into a folder."""
-        (folder / STUDY).write_text(to_json(asdict(self)), encoding="utf-8")
+        (folder / STUDY).write_text(to_json(self.to_dict()), encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path | str) -> Study:
@@ -136,53 +164,20 @@ def study_from_dict(record: Mapping[str, Any]) -> Study:
         )
         for case in record["cases"]
     )
-    return Study(**{**record, "sources": tuple(record["sources"]), "cases": cases})
+    study = Study(**{**record, "sources": tuple(record["sources"]), "cases": cases})
+    if study.protocol not in PROTOCOLS:
+        raise ValueError(f"protocol {study.protocol!r} is unknown to this version")
+    return study
 
 
-def check_source_names(names: Sequence[str]) -> None:
-    """Raise unless there are two or more different names that can stand in a file and a table."""
-    if len(names) < 2:
+def check_source_names(names: Sequence[str], protocol: str = "sets") -> None:
+    """Raise unless the names can stand in a file and a table, and there are as many as the protocol compares."""
+    if protocol == "crossover" and len(names) != 1:
+        raise UsageError(f"a crossover study shows the reasons of one source, not of {len(names)}")
+    if protocol == "sets" and len(names) < 2:
         raise UsageError("a study compares at least two sources; give --source NAME=PATH twice or more")
     for name in names:
         if not SOURCE_NAME.fullmatch(name):
             raise UsageError(f"source name {name!r}: use up to 40 letters, digits, dots, hyphens and underscores")
     if len(set(names)) < len(names):
         raise UsageError("two sources have the same name; each --source NAME=PATH needs a name of its own")
-
-
-@dataclass(frozen=True)
-class Placement:
-    """Where one reviewer meets one case: the order in which its sets stand, or ``bare`` for no rationales at all."""
-
-    position: int  # from 1
-    case_key: str
-    set_order: tuple[str, ...]  # sources in the order shown: Set A, Set B, ...
-    bare: bool = False
-
-
-def place_cases(study: Study, reviewer_number: int) -> tuple[Placement, ...]:
-    """The cases in random order with their sets in random order, from the study's seed and the reviewer's number.
-
-    A repeated case is met first in the first half and again in the last part, so that memory helps little. The cases
-    without rationales are drawn for each reviewer anew, so that over reviewers each case is judged both ways.
-    """
-    rng = random.Random(f"{study.seed}:{reviewer_number}")
-    firsts = [case for case in study.cases if case.repeat_of is None]
-    repeats = [case for case in study.cases if case.repeat_of is not None]
-    repeated = {case.repeat_of for case in repeats}
-    early = [case for case in firsts if case.key in repeated]
-    others = [case for case in firsts if case.key not in repeated]
-    rng.shuffle(others)
-    bare = {case.key for case in others[: study.without_rationales]}
-    rng.shuffle(others)
-    half = max(0, len(firsts) // 2 - len(early))
-    third = min(len(others) - half, len(firsts) // 3)
-    blocks = [early + others[:half], others[half : len(others) - third], others[len(others) - third :] + repeats]
-    placements: list[Placement] = []
-    for block in blocks:
-        rng.shuffle(block)
-        for case in block:
-            order = list(study.sources)
-            rng.shuffle(order)
-            placements.append(Placement(len(placements) + 1, case.key, tuple(order), case.key in bare))
-    return tuple(placements)

@@ -1,101 +1,202 @@
-"""The report of a study as Markdown, LaTeX and one self-contained HTML page, all from the same tables."""
+"""The report of a study: every table with its denominators and intervals, as Markdown, LaTeX and one HTML page."""
 
 from __future__ import annotations
 
 import math
-import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from cogstage.artefact import software_version, to_json, write_text
+from cogstage.artefact import to_json, write_text
+from cogstage.reporting import Report, Section, Table, figure_text, p_text
 from cogstage.study.agreement import Estimate
+from cogstage.study.crossover import CrossoverResults, Effect, Measure, analyse_crossover
+from cogstage.study.effort import HASTY, HASTY_SHARE
 from cogstage.study.export import answers_csv, times_csv
 from cogstage.study.folder import OpenStudy
-from cogstage.study.results import DRAWS, Results, analyse, judgements
+from cogstage.study.judgements import judgements
+from cogstage.study.plots import all_plots, arms
+from cogstage.study.reliability import FEWEST_UNITS
+from cogstage.study.results import DRAWS, Results, SetScores, analyse
 
+PRIVATE = 0o600  # reports and exports say which set is whose, and what each reviewer answered
+LONGEST_LATIN = 0x17F  # the last character that LaTeX sets without further packages
 OUTCOME_NAMES = {
     "all": "all cases",
     "true_positive": "correctly predicted positives",
     "false_positive": "false positives",
     "false_negative": "false negatives",
+    "true_negative": "correctly predicted negatives",
 }
-NOTE = (
-    "Brackets hold 95 % intervals from {draws} bootstrap samples of whole cases. The ranking score is how often a set "
-    "was ranked above all others; sums and maxima are of the scores (0 to 3) of the rationales in a set. The sign test "
-    "is exact and two-sided and leaves ties out. A dash stands where a figure is not defined: too few answers, or all "
-    "of them the same."
-)
+INTERVALS = "Brackets hold 95 % percentile intervals from {draws:,} bootstrap samples of whole cases"
 
 
-@dataclass(frozen=True)
-class ReportTable:
-    """A table with its caption; all cells are text."""
-
-    caption: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-def show(estimate: Estimate, digits: int = 2) -> str:
-    """A figure with its interval."""
+def show(estimate: Estimate, digits: int = 2, of: bool = False) -> str:
+    """A figure with interval and denominator: 1.50 [1.20, 1.80], n = 30; with ``of``, 17/30 [12, 22]."""
     if not estimate.defined:
-        return "–"
-    if math.isnan(estimate.low):
-        return f"{estimate.value:.{digits}f}"
-    return f"{estimate.value:.{digits}f} [{estimate.low:.{digits}f}, {estimate.high:.{digits}f}]"
+        return f"–, n = {estimate.n}"
+    interval = "" if math.isnan(estimate.low) else f" [{estimate.low:.{digits}f}, {estimate.high:.{digits}f}]"
+    if of:
+        return f"{estimate.value:.{digits}f}/{estimate.n}{interval}"
+    return f"{estimate.value:.{digits}f}{interval}, n = {estimate.n}"
 
 
-def report_tables(results: Results) -> list[ReportTable]:
-    """Every table that the answers allow."""
-    tables = []
+def build_report(results: Results | CrossoverResults, draws: int = DRAWS, profiles: str = "") -> Report:
+    """The report behind results of either protocol."""
+    made = _crossover_sections(results) if isinstance(results, CrossoverResults) else _set_sections(results, draws)
+    comments = tuple((c.reviewer, c.case, c.text) for c in results.comments)
+    if comments:
+        made.append(Section("Comments", [Table("Comments", ("reviewer", "case", "comment"), comments, left=3)]))
+    notes = _crossover_notes(draws) if isinstance(results, CrossoverResults) else _set_notes(draws)
+    return Report(results.study.title, [*_facts(results), *([profiles] if profiles else [])], made, notes)
+
+
+def table_3(results: Results, draws: int = DRAWS) -> Table:
+    """The paper's Table 3, with what a reader needs to know in its caption."""
+    n = len(results.counted)
+    cases = len({case.key for case in results.study.cases if case.repeat_of is None})
+    note = (
+        f"{n} reviewer{'s' * (n != 1)}, {cases} cases. {INTERVALS.format(draws=draws)}. Ranking score: judgements in "
+        "which the set was ranked above all others, of all that ranked the sets. Sum and maximum: of the scores (0 to "
+        "3) of a set, averaged over the n judgements in which all its reasons were scored"
+    )
+    return Table(
+        "Quality of the reasons as judged by experts",
+        ("", *results.study.sources),
+        _quality_rows(results.table["all"]),
+        note=note,
+        label="tab:study-quality",
+    )
+
+
+def _quality_rows(columns: tuple[SetScores, ...]) -> tuple[tuple[str, ...], ...]:
+    return (
+        ("Ranking score", *(show(c.ranking_score, 0, of=True) for c in columns)),
+        ("Average sum per case", *(show(c.average_sum) for c in columns)),
+        ("Average maximum per case", *(show(c.average_max) for c in columns)),
+    )
+
+
+def _set_sections(results: Results, draws: int) -> list[Section]:
+    quality: list[Any] = [table_3(results, draws)]
     for group, columns in results.table.items():
-        rows = (
-            ("Ranking score", *(show(c.ranking_score, 0) for c in columns)),
-            ("Average sum a case", *(show(c.average_sum) for c in columns)),
-            ("Average maximum a case", *(show(c.average_max) for c in columns)),
+        if group != "all":
+            caption = f"Quality of the reasons: {OUTCOME_NAMES[group]}"
+            quality.append(Table(caption, ("", *results.study.sources), _quality_rows(columns)))
+    if results.differences:
+        quality.append(
+            Table(
+                "Paired differences",
+                ("measure", "sources", "difference per case", "sign-flip test p"),
+                tuple(
+                    (d.measure, f"{d.first} − {d.second}", show(d.estimate), p_text(d.p_value))
+                    for d in results.differences
+                ),
+                left=2,
+                note="Averaged over the reviewers of a case, then over the n cases; a case is the unit of the test.",
+                label="tab:study-differences",
+            )
         )
-        caption = f"Quality of the rationales: {OUTCOME_NAMES[group]}"
-        tables.append(ReportTable(caption, ("", *(c.source for c in columns)), rows))
     compared = [*results.comparisons, *([results.position] if results.position and results.position.total else [])]
     if compared:
-        rows_of = [
+        rows = tuple(
             (
                 f"{c.first} : {c.second}",
                 c.who,
                 str(c.wins),
                 str(c.ties),
                 str(c.losses),
-                p_value(c.p_value),
+                p_text(c.p_value),
                 show(c.win_share),
             )
             for c in compared
-        ]
-        columns_of_wins = ("sets", "reviewer", "wins", "ties", "losses", "sign test p", "share of wins")
-        tables.append(ReportTable("Which set was ranked higher", columns_of_wins, tuple(rows_of)))
-    if results.agreement:
-        rows_of_agreement = tuple(
-            (a.question, a.who, a.measure, show(a.estimate), str(a.estimate.n)) for a in results.agreement
         )
-        columns_of_agreement = ("question", "who", "measure", "agreement", "units")
-        tables.append(ReportTable("Agreement", columns_of_agreement, rows_of_agreement))
+        columns_of_wins = ("sets", "reviewer", "wins", "ties", "losses", "sign test p", "share of wins")
+        quality.append(Table("Which set was ranked higher", columns_of_wins, rows, left=2))
+    further: list[Any] = []
+    for group, columns in results.by_familiarity.items():
+        further.append(Table(f"By familiarity: {group}", ("", *results.study.sources), _quality_rows(columns)))
     if results.trust:
         rows_of_trust = tuple((arm, show(estimate)) for arm, estimate in results.trust.items())
-        tables.append(ReportTable("Trust in the prediction (0 to 3)", ("arm", "average"), rows_of_trust))
-    people = tuple((name, str(results.complete[name]), f"{results.minutes[name]:.1f}") for name in results.reviewers)
-    tables.append(ReportTable("Reviewers", ("reviewer", "complete cases", "median minutes a case"), people))
+        further.append(Table("Trust in the prediction (0 to 3)", ("arm", "average"), rows_of_trust))
+    made = [Section("Quality of the reasons", [*quality, *all_plots(results)])]
+    if further:
+        made.append(Section("By familiarity and trust", further))
+    return [*made, *_people(results)]
+
+
+def _crossover_sections(results: CrossoverResults) -> list[Section]:
+    columns = ("measure", "with reasons", "without", "difference", "p", "difference, other pairs")
+    main = Table(
+        "Judging with and without reasons",
+        columns,
+        tuple(_measure_row(measure) for measure in results.measures),
+        note=(
+            f"{len(results.counted)} reviewers, {len(results.study.cases)} pairs. Accuracy is the primary measure. "
+            + "; ".join(f"{m.name}: {m.about}" for m in results.measures)
+            + ". Time is compared by its ratio"
+        ),
+        label="tab:study-crossover",
+    )
+    blocks: list[Any] = [main]
+    if results.by_familiarity:
+        rows = tuple((name, *_measure_row(measure)[1:]) for name, measure in results.by_familiarity.items())
+        blocks.append(Table("Accuracy by familiarity", ("pairs", *columns[1:]), rows))
+    shares = [measure for measure in results.measures[:3] if measure.with_reasons.defined]
+    if shares:
+        blocks.append(arms(shares))
+    return [Section("Do reasons help?", blocks), *_people(results)]
+
+
+def _measure_row(m: Measure) -> tuple[str, ...]:
+    sign = "×" if m.is_ratio else ""
+    digits = 1 if m.is_ratio else 2
+    other = show(m.other_pairs) if m.other_pairs.defined else "–"
+    return (
+        m.name,
+        show(m.with_reasons, digits),
+        show(m.without_reasons, digits),
+        f"{sign}{_effect(m.effect)}",
+        p_text(m.effect.p_value) if m.effect.defined else "–",
+        f"{sign}{other}",
+    )
+
+
+def _effect(effect: Effect) -> str:
+    if not effect.defined:
+        return "–"
+    return f"{effect.difference:.2f} [{effect.low:.2f}, {effect.high:.2f}], n = {effect.reviewers}"
+
+
+def _people(results: Results | CrossoverResults) -> list[Section]:
+    agreement = tuple((a.question, a.who, a.measure, show(a.estimate)) for a in results.agreement)
+    rows = tuple(
+        (
+            r.name,
+            "" if r.finished else "unfinished" + (", counted" if r.name in results.counted else ", left out"),
+            f"{r.complete}/{r.total}",
+            str(r.unanswered),
+            str(r.cannot_judge),
+            figure_text(r.minutes, 1),
+            "hasty" if r.hasty else "",
+        )
+        for r in results.reviewers
+    )
+    columns = ("reviewer", "state", "complete cases", "unanswered", "cannot judge", "median minutes per case", "flag")
     known = results.familiarity
-    row = (str(known["yes"]), str(known["kind_of"]), str(known["no"]))
-    tables.append(ReportTable("Familiar with the terms", ("yes", "kind of", "no"), (row,)))
-    return tables
+    blocks: list[Any] = [Table("Reviewers", columns, rows, left=2)]
+    total = sum(known.values())
+    row = tuple(f"{known[answer]}/{total}" for answer in ("yes", "kind_of", "no"))
+    blocks.append(Table("Familiar with the terms", ("yes", "kind of", "no"), (row,), left=0))
+    made = [Section("Reviewers", blocks)]
+    if agreement:
+        table = Table("Agreement", ("question", "who", "measure", "agreement"), agreement, left=3)
+        made.insert(0, Section("Agreement", [table]))
+    return made
 
 
-def p_value(p: float) -> str:
-    """A p value as papers print it."""
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def _facts(results: Results) -> list[str]:
+def _facts(results: Results | CrossoverResults) -> list[str]:
     study = results.study
     firsts = [case for case in study.cases if case.repeat_of is None]
     repeats = len(study.cases) - len(firsts)
@@ -105,120 +206,152 @@ def _facts(results: Results) -> list[str]:
         if any(c.outcome == o for c in firsts)
     )
     lines = [
-        f"Sources: {', '.join(study.sources)}; up to {study.per_set} rationales a set; drawn with seed {study.seed}.",
+        f"Sources: {', '.join(study.sources)}; up to {study.per_set} reasons per set; drawn with seed {study.seed}.",
         f"Cases: {len(firsts)} ({outcomes}).",
     ]
     if repeats:
         lines.append(f"Cases shown a second time, which counts for self-consistency alone: {repeats}.")
     if study.without_rationales:
-        lines.append(f"Cases judged without rationales, drawn anew for each reviewer: {study.without_rationales}.")
-    return [*lines, f"Reviewers with answers: {len(results.reviewers)}."]
+        lines.append(f"Cases judged without reasons, drawn anew for each reviewer: {study.without_rationales}.")
+    unfinished = [r.name for r in results.reviewers if not r.finished]
+    rule = (
+        "unfinished ones included, as asked for"
+        if results.everyone_counts
+        else "those who answered every question of every case"
+    )
+    lines.append(f"Reviewers with answers: {len(results.reviewers)}; in the figures: {len(results.counted)} ({rule}).")
+    if unfinished and not results.everyone_counts:
+        lines.append(f"Left out as unfinished: {', '.join(unfinished)}.")
+    return lines
 
 
-def markdown(results: Results, draws: int = DRAWS) -> str:
-    """The report as Markdown."""
-    lines = [f"# {_md(results.study.title)}", "", *(f"- {_md(fact)}" for fact in _facts(results)), ""]
-    for table in report_tables(results):
-        lines += [f"## {_md(table.caption)}", "", "| " + " | ".join(map(_md, table.header)) + " |"]
-        lines.append("|" + "---|" * len(table.header))
-        lines += ["| " + " | ".join(map(_md, row)) + " |" for row in table.rows]
-        lines.append("")
-    return "\n".join([*lines, NOTE.format(draws=f"{draws:,}"), "", f"Made with cogstage {software_version()}.", ""])
-
-
-def latex(results: Results, draws: int = DRAWS) -> str:
-    """The tables as LaTeX (booktabs), to be put into a paper."""
-    lines = [
-        f"% {_one_line(results.study.title)}; made with cogstage {software_version()}",
-        "% needs \\usepackage{booktabs}",
+def _set_notes(draws: int) -> list[str]:
+    return [
+        f"{INTERVALS.format(draws=draws)}; n is the number of judgements or cases behind a figure.",
+        "The sign test is exact and two-sided and leaves ties out. The sign-flip test is two-sided, exact up to 16 "
+        "cases that differ and from 10,000 random patterns above.",
+        _dash(),
+        "“Cannot judge” counts as an answer, but not as a score: a set with one is left out of sums and maxima.",
+        _hasty(),
     ]
-    for table in report_tables(results):
-        columns = "l" + "r" * (len(table.header) - 1)
-        lines += ["\\begin{table}", "\\centering", f"\\begin{{tabular}}{{{columns}}}", "\\toprule"]
-        lines += [" & ".join(map(_tex, table.header)) + " \\\\", "\\midrule"]
-        lines += [" & ".join(map(_tex, row)) + " \\\\" for row in table.rows]
-        lines += ["\\bottomrule", "\\end{tabular}", f"\\caption{{{_tex(table.caption)}.}}", "\\end{table}", ""]
-    return "\n".join([*lines, f"% {NOTE.format(draws=draws)}", ""])
 
 
-def html(results: Results, draws: int = DRAWS) -> str:
-    """The report as one page that needs nothing else: styles and pictures stand inside."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
+def _crossover_notes(draws: int) -> list[str]:
+    return [
+        "Each reviewer judges every pair once, half of them with reasons; the other half of the reviewers judges them "
+        "the other way round, and the two periods come in either order.",
+        "Difference: least squares with effects of reviewer, pair and period; the reviewer is the unit of the t test "
+        "and of its 95 % interval (n reviewers).",
+        f"Other pairs: the plain difference with a 95 % interval from {draws:,} bootstrap samples of reviewers and of "
+        "pairs; it is wider and holds for pairs that were not in the study. Intervals of the two arms resample "
+        "reviewers.",
+        _dash(),
+        _hasty(),
+    ]
 
-    from cogstage.study.plots import all_plots
 
-    templates = Environment(
-        loader=PackageLoader("cogstage.study"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    return templates.get_template("report.html").render(
-        title=results.study.title,
-        facts=_facts(results),
-        tables=report_tables(results),
-        plots=[(caption, Markup(svg)) for caption, svg in all_plots(results)],
-        note=NOTE.format(draws=f"{draws:,}"),
-        version=software_version(),
+def _dash() -> str:
+    return (
+        "A dash stands where a figure is not defined: too few answers, or all of them the same. κ and α are not "
+        f"printed below {FEWEST_UNITS} shared units."
     )
 
 
-def as_json(results: Results) -> dict[str, Any]:
+def _hasty() -> str:
+    return (
+        f"A reviewer is flagged as hasty when more than {HASTY_SHARE:.0%} of the complete cases took less than "
+        f"{HASTY:g} second per answer; nobody is left out for it."
+    )
+
+
+def profiles_line(opened: OpenStudy) -> str:
+    """Specialties and years of those who named them, apart from names and pseudonyms."""
+    people = [p for p in opened.access.reviewers() if p.consented_at is not None]
+    specialties = sorted({p.specialty for p in people if p.specialty})
+    years = [p.years for p in people if p.years is not None]
+    said = []
+    if specialties:
+        said.append(f"specialties: {', '.join(specialties)}")
+    if years:
+        said.append(f"years in practice: median {median(years):g}, {min(years)} to {max(years)} (n = {len(years)})")
+    return f"Reviewers' {'; '.join(said)}." if said else ""
+
+
+def latex(report: Report) -> str:
+    """The tables as a document that compiles by itself; comments, which may hold any character, are left out."""
+    tables = [table for table in report.tables if table.caption != "Comments"]
+    lines = [
+        "\\documentclass{article}",
+        "\\usepackage[T1]{fontenc}",
+        "\\usepackage{booktabs}",
+        "\\usepackage[margin=2cm]{geometry}",
+        "\\begin{document}",
+        *("{\\small\n" + table.latex() + "\n}" for table in tables),
+        "\\end{document}",
+        "",
+    ]
+    return _settable("\n".join(lines))
+
+
+def _settable(text: str) -> str:
+    return "".join(c if ord(c) <= LONGEST_LATIN else "?" for c in text)
+
+
+def as_json(results: Results | CrossoverResults) -> dict[str, Any]:
     """The figures for machines; what is not defined is null."""
-    return {
-        "title": results.study.title,
-        "sources": list(results.study.sources),
-        "reviewers": list(results.reviewers),
-        "complete": results.complete,
-        "table": _plain({group: [asdict(entry) for entry in columns] for group, columns in results.table.items()}),
-        "comparisons": _plain([asdict(entry) for entry in results.comparisons]),
-        "position": _plain(asdict(results.position)) if results.position else None,
-        "agreement": _plain([asdict(entry) for entry in results.agreement]),
-        "trust": _plain({arm: asdict(estimate) for arm, estimate in results.trust.items()}),
-        "familiarity": results.familiarity,
-        "minutes": results.minutes,
+    record = {key: value for key, value in asdict(results).items() if key != "study"}
+    study = results.study
+    head = {"title": study.title, "protocol": study.protocol, "sources": list(study.sources)}
+    finished = {r.name: r.finished for r in results.reviewers}
+    plain: dict[str, Any] = _plain({**head, **record, "finished": finished})
+    return plain
+
+
+def study_results(
+    opened: OpenStudy, draws: int = DRAWS, seed: int = 0, names: bool = False, include_unfinished: bool = False
+) -> Results | CrossoverResults:
+    """The results of a study of either protocol."""
+    found = judgements(opened, pseudonyms=not names)
+    if opened.study.is_crossover:
+        return analyse_crossover(opened.study, found, draws, seed, include_unfinished)
+    return analyse(opened.study, found, draws, seed, include_unfinished)
+
+
+def html_report(opened: OpenStudy) -> str:
+    """The report as it stands, one page."""
+    return build_report(study_results(opened), profiles=profiles_line(opened)).html()
+
+
+def write_report(
+    opened: OpenStudy,
+    out: Path,
+    draws: int = DRAWS,
+    seed: int = 0,
+    names: bool = False,
+    include_unfinished: bool = False,
+) -> Results | CrossoverResults:
+    """Write the report and the raw answers into a folder; only their owner may read the files."""
+    results = study_results(opened, draws, seed, names, include_unfinished)
+    report = build_report(results, draws, profiles_line(opened))
+    files = {
+        "report.md": report.markdown(),
+        "report.tex": latex(report),
+        "report.html": report.html(),
+        "results.json": to_json(as_json(results)),
+        "answers.csv": answers_csv(opened, pseudonyms=not names),
+        "times.csv": times_csv(opened, pseudonyms=not names),
     }
-
-
-def write_report(opened: OpenStudy, out: Path, draws: int = DRAWS, seed: int = 0) -> Results:
-    """Write ``report.md``, ``report.tex``, ``report.html``, ``results.json``, ``answers.csv`` and ``times.csv``."""
-    results = analyse(opened.study, judgements(opened), draws, seed)
-    write_text(out / "report.md", markdown(results, draws))
-    write_text(out / "report.tex", latex(results, draws))
-    write_text(out / "report.html", html(results, draws))
-    write_text(out / "results.json", to_json(as_json(results)))
-    write_text(out / "answers.csv", answers_csv(opened))
-    write_text(out / "times.csv", times_csv(opened))
+    if isinstance(results, Results):
+        files["table3.tex"] = _settable("% needs \\usepackage{booktabs}\n" + table_3(results, draws).latex() + "\n")
+    for name, text in files.items():
+        write_text(out / name, text, PRIVATE)
     return results
 
 
 def _plain(value: Any) -> Any:
     """The same with null for NaN, which JSON does not have."""
     if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
+        return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(entry) for entry in value]
     return None if isinstance(value, float) and math.isnan(value) else value
-
-
-_FIGURE = re.compile(r"[-0-9., \[\]]*")  # a number with its interval needs no escapes
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _md(text: str) -> str:
-    if _FIGURE.fullmatch(text):
-        return text
-    text = _one_line(text).replace("&", "&amp;").replace("<", "&lt;")
-    return "".join("\\" + c if c in "\\`*_[]|#" else c for c in text)
-
-
-_TEX = {
-    **{c: "\\" + c for c in "&%$#_{}"},
-    "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}",
-    "<": "$<$", ">": "$>$", "κ": "$\\kappa$", "α": "$\\alpha$", "–": "--",
-}  # fmt: skip
-
-
-def _tex(text: str) -> str:
-    return "".join(_TEX.get(c, c) for c in _one_line(text))

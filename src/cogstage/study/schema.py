@@ -39,6 +39,8 @@ study = Table(
     Column("definition_hash", KEY, nullable=False),
     Column("created_at", Double, nullable=False),
     Column("password_hash", Text),  # of the administrator
+    Column("closed_at", Double),  # none: open
+    Column("order_secret", KEY),  # every random order follows from it; it is never shown or exported
 )
 
 reviewer = Table(
@@ -52,6 +54,9 @@ reviewer = Table(
     Column("created_at", Double, nullable=False),
     Column("expires_at", Double, nullable=False),
     Column("revoked_at", Double),
+    Column("consented_at", Double),
+    Column("specialty", String(200)),
+    Column("years", Integer),  # in practice
     UniqueConstraint("study_id", "number"),
     UniqueConstraint("study_id", "name"),
 )

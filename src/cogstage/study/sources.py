@@ -1,8 +1,12 @@
-"""Where a study's rationales come from: files of prediction records or model folders; and the labels of the pairs."""
+"""Where a study's reasons come from: prediction records, model folders, or any system's reasons in a table.
+
+This is the only file of the study that knows the Prediction record; :func:`explained` is where it is read.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +14,32 @@ from pathlib import Path
 from cogstage.artefact import is_artefact
 from cogstage.errors import CogstageError, UsageError
 from cogstage.rationale.record import Prediction
-from cogstage.tables import bare_suffix, open_bytes
+from cogstage.tables import Row, bare_suffix, column_names, open_bytes, read_rows
 
 Pair = tuple[str, str, str]  # keys of head, relation, tail
+REASON_COLUMNS = ("head", "relation", "tail", "reason_head", "reason_relation", "reason_tail")
+FURTHER_COLUMNS = ("weight", "probability", "label", "head_name", "tail_name")
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A triple with its signed weight: above zero it speaks for the relation of the pair, below zero against it."""
+
+    head: str
+    relation: str
+    tail: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What a source says about one pair. Terms are names as people read them."""
+
+    head: str
+    relation: str
+    tail: str
+    probability: float
+    reasons: tuple[Reason, ...]
 
 
 @dataclass(frozen=True)
@@ -20,8 +47,17 @@ class Source:
     """Predictions by pair, and the labels that stand beside the records (none where the file carries no labels)."""
 
     name: str
-    predictions: Mapping[Pair, Prediction]
+    predictions: Mapping[Pair, Explained]
     labels: Mapping[Pair, int]
+
+
+def explained(prediction: Prediction) -> Explained:
+    """The part of a prediction record that a study uses."""
+    reasons = tuple(
+        Reason(entry.head.name, entry.relation, entry.tail.name, math.copysign(entry.score, entry.contribution))
+        for entry in prediction.rationales
+    )
+    return Explained(prediction.head.name, prediction.relation, prediction.tail.name, prediction.probability, reasons)
 
 
 def pair_of(prediction: Prediction) -> Pair:
@@ -30,23 +66,23 @@ def pair_of(prediction: Prediction) -> Pair:
 
 
 def read_source(name: str, path: Path, labels: Mapping[Pair, int], per_set: int) -> Source:
-    """A source behind a path: a file of prediction records, or a model folder asked about every labelled pair."""
+    """A source behind a path: a file of records or of reasons, or a model folder asked about every labelled pair."""
     if not path.exists():
         raise UsageError(f"source {name}: no such file or folder: {path}")
     if path.is_dir():
         if not is_artefact(path, "model"):
-            raise UsageError(f"source {name}: {path} is a folder but not a model; give a model or a .jsonl file")
+            raise UsageError(f"source {name}: {path} is a folder but not a model; give a model or a file of reasons")
         if not labels:
             raise UsageError(f"source {name}: a model needs --dataset to know which pairs to predict")
         return predictions_from_model(name, path, list(labels), per_set)
-    return read_records(name, path)
+    if bare_suffix(path) in (".jsonl", ".ndjson") and "reason_head" not in column_names(path):
+        return read_records(name, path)
+    return read_reasons(name, path)
 
 
 def read_records(name: str, path: Path) -> Source:
-    """Prediction records, one JSON object a line, each with an optional ``label`` (0 or 1) beside its own fields."""
-    if bare_suffix(path) not in (".jsonl", ".ndjson"):
-        raise UsageError(f"source {name}: {path} is not a .jsonl file of prediction records")
-    predictions: dict[Pair, Prediction] = {}
+    """Prediction records, one JSON object per line, each with an optional ``label`` (0 or 1) beside its own fields."""
+    predictions: dict[Pair, Explained] = {}
     labels: dict[Pair, int] = {}
     with open_bytes(path) as handle:
         for number, raw in enumerate(handle, start=1):
@@ -60,17 +96,66 @@ def read_records(name: str, path: Path) -> Source:
                 prediction = Prediction.from_dict(record)
                 pair = pair_of(prediction)
                 if label is not None:
-                    if label not in (0, 1):
-                        raise CogstageError(f"label {label!r} is neither 0 nor 1")
-                    labels[pair] = int(label)
-            except (ValueError, CogstageError) as error:
+                    labels[pair] = _label(label)
+            except (ValueError, RecursionError, CogstageError) as error:
                 raise CogstageError(f"{path}:{number}: {error}") from None
             if pair in predictions:
                 raise CogstageError(f"{path}:{number}: the pair {' / '.join(pair)} stands there twice")
-            predictions[pair] = prediction
+            predictions[pair] = explained(prediction)
     if not predictions:
         raise CogstageError(f"{path} holds no prediction record")
     return Source(name, predictions, labels)
+
+
+def read_reasons(name: str, path: Path) -> Source:
+    """Any system's reasons: a table (TSV, CSV, JSON lines, Parquet) with one reason per row.
+
+    The columns ``head``, ``relation`` and ``tail`` name the pair, ``reason_head``, ``reason_relation`` and
+    ``reason_tail`` the triple. Optional are ``weight`` (below zero: the triple speaks against the relation; without
+    it, rows count as ordered), ``probability`` of the pair (without it, 1), ``label``, ``head_name``, ``tail_name``.
+    """
+    reasons: dict[Pair, list[Reason]] = {}
+    about: dict[Pair, tuple[str, str, float]] = {}
+    labels: dict[Pair, int] = {}
+    try:
+        for row in read_rows(path, REASON_COLUMNS, FURTHER_COLUMNS):
+            pair = (str(row["head"]), str(row["relation"]), str(row["tail"]))
+            listed = reasons.setdefault(pair, [])
+            weight = _number(row, "weight", 1.0 / (1 + len(listed)))
+            probability = _number(row, "probability", 1.0)
+            if not 0 <= probability <= 1:
+                raise CogstageError(f"{row.where('probability')}: {probability} does not lie between 0 and 1")
+            listed.append(Reason(str(row["reason_head"]), str(row["reason_relation"]), str(row["reason_tail"]), weight))
+            said = (str(row["head_name"] or pair[0]), str(row["tail_name"] or pair[2]), probability)
+            if about.setdefault(pair, said) != said:
+                raise CogstageError(f"{row.where()}: another row of the same pair has other names or probability")
+            if row["label"] is not None:
+                labels[pair] = _label(_number(row, "label", 0.0))
+    except UsageError as error:
+        raise UsageError(f"source {name}: {error}") from None
+    if not reasons:
+        raise CogstageError(f"{path} holds no reason")
+    predictions = {
+        pair: Explained(about[pair][0], pair[1], about[pair][1], about[pair][2], tuple(listed))
+        for pair, listed in reasons.items()
+    }
+    return Source(name, predictions, labels)
+
+
+def _number(row: Row, column: str, missing: float) -> float:
+    try:
+        value = missing if row[column] is None else float(row[column])
+    except (TypeError, ValueError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise CogstageError(f"{row.where(column)}: {str(row[column])[:40]!r} is not a number")
+    return value
+
+
+def _label(value: object) -> int:
+    if value not in (0, 1):
+        raise CogstageError(f"label {value!r} is neither 0 nor 1")
+    return int(value)  # type: ignore[call-overload, no-any-return]
 
 
 def predictions_from_model(name: str, path: Path, pairs: Sequence[Pair], per_set: int) -> Source:
@@ -81,14 +166,15 @@ def predictions_from_model(name: str, path: Path, pairs: Sequence[Pair], per_set
     by_relation: dict[str, list[Pair]] = {}
     for pair in pairs:
         by_relation.setdefault(pair[1], []).append(pair)
-    predictions: dict[Pair, Prediction] = {}
+    predictions: dict[Pair, Explained] = {}
     node = model.vocabulary.index
     most = 2 * per_set  # a triple said both ways is shown once
     for relation, chosen in by_relation.items():
         known = [pair for pair in chosen if pair[0] in node and pair[2] in node]
         if relation in model.relations and known:
             heads, tails = [node[pair[0]] for pair in known], [node[pair[2]] for pair in known]
-            predictions.update(zip(known, model.predict_batch(heads, tails, relation, most), strict=True))
+            records = model.predict_batch(heads, tails, relation, most)
+            predictions.update(zip(known, map(explained, records), strict=True))
     if not predictions:
         raise UsageError(f"source {name}: the model {path} knows none of the data set's test pairs")
     return Source(name, predictions, {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
@@ -9,6 +10,7 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 from starlette.responses import Response
 
+from cogstage.errors import UsageError
 from cogstage.study.access import Reviewer
 from cogstage.study.folder import OpenStudy
 from cogstage.study.secret import form_token
@@ -23,10 +25,10 @@ FORM_HEADER = "x-form-token"
 
 @dataclass(frozen=True)
 class Site:
-    """What the study's pages need: the study, the address in links, and whether cookies demand TLS."""
+    """What the study's pages need: the study, the address that links begin with, and whether cookies demand TLS."""
 
     opened: OpenStudy
-    public_url: str | None
+    link_base: str | None
     secure_cookies: bool
 
     def cookie_name(self, name: str) -> str:
@@ -55,10 +57,15 @@ class Site:
             self.cookie_name(name), path="/", secure=self.secure_cookies, httponly=True, samesite="strict"
         )
 
-    def link(self, request: Request, ticket: str) -> str:
-        """The personal link behind a ticket."""
-        base = self.public_url or str(request.base_url).rstrip("/")
-        return f"{base}/join/{ticket}"
+    def link(self, ticket: str) -> str:
+        """The personal link behind a ticket. The request's own Host is not asked: whoever sent it chose it."""
+        self.check_links()
+        return f"{self.link_base}/join/{ticket}"
+
+    def check_links(self) -> None:
+        """Raise unless links can be made."""
+        if self.link_base is None:
+            raise UsageError("links need the address that reviewers use; start the server with --url")
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,11 @@ class SignedIn:
 
     person: Reviewer
     token: str
+
+    @property
+    def shelf(self) -> str:
+        """Names the part of the browser's storage that holds this reviewer's unsent answers, on any session."""
+        return hashlib.sha256(f"shelf {self.person.id}".encode()).hexdigest()[:16]
 
 
 def site_of(request: Request) -> Site:

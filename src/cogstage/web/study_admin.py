@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
+import hmac
 import secrets
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Annotated
 
@@ -15,8 +17,8 @@ from starlette.responses import Response
 from cogstage.errors import UsageError
 from cogstage.study.access import LONGEST_LINK, Invitation
 from cogstage.study.export import answers_csv, times_csv
-from cogstage.study.report import html
-from cogstage.study.results import analyse, judgements
+from cogstage.study.monitor import watch
+from cogstage.study.report import html_report
 from cogstage.web.base import PageError, page
 from cogstage.web.limits import Attempts
 from cogstage.web.study_access import (
@@ -77,56 +79,78 @@ def sign_out(request: Request, fields: Fields, token: Token) -> Response:
 
 @router.get("")
 def overview(request: Request, token: Token) -> Response:
-    """Reviewers, how far they are, the state of their links."""
+    """Reviewers, how far they are, the state of their links; nothing that tells which set is whose."""
     site = site_of(request)
     opened = site.opened
     people = [
-        {
-            "id": person.id,
-            "name": person.name,
-            "state": person.state(),
-            "expires": _day(person.expires_at),
-            "progress": progress,
-            "last": _moment(progress.last_answer_at),
-        }
+        {"id": person.id, "name": person.name, "state": person.state(), "expires": _day(person.expires_at)}
         for person in opened.access.reviewers()
-        for progress in [opened.answers.progress(person.id)]
     ]
-    flash = _flash(site.read_cookie(request, FLASH_COOKIE))
+    problem = _flash(site.read_cookie(request, FLASH_COOKIE), token)
     response = page(
         request,
         "study/admin.html",
         study=opened.study,
         form_token=token,
         people=people,
-        flash=flash,
+        problem=problem,
+        live=watch(opened),
+        moment=_moment,
+        closed_at=opened.answers.closed_at,
         longest_link=LONGEST_LINK,
         repeats=sum(case.repeat_of is not None for case in opened.study.cases),
     )
-    if flash:
+    if problem:
         site.drop_cookie(response, FLASH_COOKIE)
     return response
 
 
+@router.get("/live")
+def live(request: Request, token: Token) -> Response:
+    """The figures of the overview that change while people answer."""
+    opened = site_of(request).opened
+    return page(request, "study/_live.html", study=opened.study, live=watch(opened), moment=_moment)
+
+
+@router.post("/close")
+def close(request: Request, fields: Fields, token: Token) -> Response:
+    """Take no more answers."""
+    check_token(fields.get(FORM_FIELD, ""), token)
+    site_of(request).opened.answers.close()
+    return RedirectResponse("/admin", 303)
+
+
+@router.post("/reopen")
+def reopen(request: Request, fields: Fields, token: Token) -> Response:
+    """Take answers again."""
+    check_token(fields.get(FORM_FIELD, ""), token)
+    site_of(request).opened.answers.reopen()
+    return RedirectResponse("/admin", 303)
+
+
 @router.post("/reviewers")
 def invite(request: Request, fields: Fields, token: Token) -> Response:
-    """A new reviewer; the link is shown once."""
+    """New reviewers, one name per line; the links are shown once."""
     check_token(fields.get(FORM_FIELD, ""), token)
+    site = site_of(request)
     try:
-        return _show_link(request, site_of(request).opened.access.invite(fields.get("name", ""), _days(fields)))
+        site.check_links()
+        names = [name for name in fields.get("names", "").splitlines() if name.strip()]
+        return _show_links(request, site.opened.access.invite_all(names, _days(fields)))
     except UsageError as error:
-        return _back(request, {"problem": str(error)})
+        return _back(request, str(error), token)
 
 
 @router.post("/reviewers/{reviewer_id}/renew")
 def renew(request: Request, reviewer_id: str, fields: Fields, token: Token) -> Response:
     """A new link in place of the old one."""
     check_token(fields.get(FORM_FIELD, ""), token)
-    person = _known(request, reviewer_id)
+    site, person = site_of(request), _known(request, reviewer_id)
     try:
-        return _show_link(request, site_of(request).opened.access.renew_link(person, _days(fields)))
+        site.check_links()
+        return _show_links(request, [site.opened.access.renew_link(person, _days(fields))])
     except UsageError as error:
-        return _back(request, {"problem": str(error)})
+        return _back(request, str(error), token)
 
 
 @router.post("/reviewers/{reviewer_id}/revoke")
@@ -152,8 +176,7 @@ def download_times(request: Request, token: Token) -> Response:
 @router.get("/report.html")
 def download_report(request: Request, token: Token) -> Response:
     """The report as it stands, one file."""
-    opened = site_of(request).opened
-    report = html(analyse(opened.study, judgements(opened)))
+    report = html_report(site_of(request).opened)
     return _download(report, "text/html; charset=utf-8", "report.html")
 
 
@@ -176,26 +199,36 @@ def _days(fields: dict[str, str]) -> int:
         raise UsageError("the days a link lasts are a whole number") from None
 
 
-def _show_link(request: Request, invitation: Invitation) -> Response:
-    """Back to the overview, which shows the link once: it travels in a cookie and is not kept on the server."""
-    link = site_of(request).link(request, invitation.ticket)
-    return _back(request, {"name": invitation.reviewer.name, "link": link})
+def _show_links(request: Request, invitations: Sequence[Invitation]) -> Response:
+    """The links, this once: they are not kept on the server. Sent again, the form finds the names taken."""
+    site = site_of(request)
+    links = [(entry.reviewer.name, site.link(entry.ticket)) for entry in invitations]
+    return page(request, "study/links.html", study=site.opened.study, links=links)
 
 
-def _back(request: Request, flash: dict[str, str]) -> Response:
+def _back(request: Request, problem: str, token: str) -> Response:
     response = RedirectResponse("/admin", 303)
-    site_of(request).set_cookie(response, FLASH_COOKIE, json.dumps(flash).encode().hex(), 60)
+    text = problem[:400].encode("utf-8", "replace")
+    site_of(request).set_cookie(response, FLASH_COOKIE, f"{text.hex()}.{_signature(text, token)}", 60)
     return response
 
 
-def _flash(cookie: str) -> dict[str, str]:
+def _flash(cookie: str, token: str) -> str:
+    """What the last step had to say; a cookie that this server did not write for this session is refused."""
+    if not cookie:
+        return ""
+    written, _, signature = cookie.partition(".")
     try:
-        value = json.loads(bytes.fromhex(cookie))
+        text = bytes.fromhex(written)
+        if hmac.compare_digest(signature.encode("utf-8", "replace"), _signature(text, token).encode()):
+            return text.decode("utf-8", "replace")
     except ValueError:
-        return {}
-    return (
-        {key: str(value[key]) for key in ("name", "link", "problem") if key in value} if isinstance(value, dict) else {}
-    )
+        pass
+    raise PageError(400, "bad_cookie", f"The cookie {FLASH_COOKIE} is not from this server. Please delete it.")
+
+
+def _signature(text: bytes, token: str) -> str:
+    return hmac.new(token.encode(), b"flash " + text, hashlib.sha256).hexdigest()
 
 
 def _moment(at: float | None) -> str:

@@ -9,6 +9,7 @@ from fastapi.responses import RedirectResponse
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from cogstage.study.answers import StudyClosed
 from cogstage.study.folder import OpenStudy
 from cogstage.web import study_admin, study_review
 from cogstage.web.base import check_disk, create_app, error_answer, wants_json
@@ -18,19 +19,26 @@ from cogstage.web.study_access import NotAdministrator, Site, site_of
 
 
 def create_study_app(
-    opened: OpenStudy, public_url: str | None = None, secure_cookies: bool = True, access: Access | None = None
+    opened: OpenStudy,
+    public_url: str | None = None,
+    secure_cookies: bool = True,
+    access: Access | None = None,
+    link_base: str | None = None,
 ) -> FastAPI:
     """Reviewer's and administrator's pages of one study.
 
-    ``public_url`` begins the personal links; without it they begin as the administrator's own request did.
+    ``public_url`` is the address that reviewers use and begins their personal links. Without it links begin with
+    ``link_base``; without either, none can be made.
     """
     app = create_app(opened.study.title, public_url=public_url, access=access)
-    app.state.site = Site(opened, public_url, secure_cookies)
+    app.state.site = Site(opened, (public_url or link_base or "").rstrip("/") or None, secure_cookies)
     app.state.attempts = Attempts()
     app.include_router(study_review.router)
     app.include_router(study_admin.router)
     app.add_api_route("/health", health, methods=["GET"])
     app.add_exception_handler(NotAdministrator, _to_sign_in)
+    app.add_exception_handler(study_review.NotIntroduced, _to_start)
+    app.add_exception_handler(StudyClosed, _closed)
     return app
 
 
@@ -42,6 +50,16 @@ def health(request: Request) -> Response:
     if url.get_backend_name() == "sqlite" and url.database:
         check_disk(Path(url.database).parent)
     return PlainTextResponse("ok\n")
+
+
+def _to_start(request: Request, error: Exception) -> Response:
+    if wants_json(request) or request.method != "GET":
+        return error_answer(request, 403, "not_introduced", "Please agree to take part first.")
+    return RedirectResponse("/start", 303)
+
+
+def _closed(request: Request, error: Exception) -> Response:
+    return error_answer(request, 409, "closed", "The study is closed. What you saved before is kept.")
 
 
 def _to_sign_in(request: Request, error: Exception) -> Response:

@@ -1,0 +1,41 @@
+"""A case to practise on: answers to it are stored nowhere."""
+
+from __future__ import annotations
+
+from cogstage.study.blind import BlindForm
+from cogstage.study.placement import Placement
+from cogstage.study.protocol import Case, RationaleSet, ShownRationale, Study
+
+_SHARED = ShownRationale("ibuprofen", "may_treat", "migraine")
+_CASE = Case(
+    key="practice",
+    head="aspirin",
+    relation="may_treat",
+    tail="headache",
+    label=1,
+    outcome="true_positive",
+    sets=(
+        RationaleSet(
+            "first",
+            (
+                _SHARED,
+                ShownRationale("aspirin", "may_treat", "pain"),
+                ShownRationale("aspirin", "causes", "stomach bleeding", against=True),
+            ),
+        ),
+        RationaleSet(
+            "second",
+            (
+                ShownRationale("aspirin", "may_prevent", "stroke"),
+                _SHARED,
+                ShownRationale("tablet", "causes", "blurred vision", against=True),
+            ),
+        ),
+    ),
+)
+
+
+def practice_form(study: Study) -> BlindForm:
+    """The practice case, asked as the study asks."""
+    order = ("first",) if study.is_crossover else ("first", "second")
+    return BlindForm(study, _CASE, Placement(0, _CASE.key, order))
