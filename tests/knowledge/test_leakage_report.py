@@ -13,12 +13,11 @@ from test_dataset_build import facts_of, popular_world
 
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.vocabulary import Vocabulary
+from cogstage.knowledge.auroc import auroc
 from cogstage.knowledge.build import build_dataset
 from cogstage.knowledge.dataset import SPLITS
-from cogstage.knowledge.leakage import auroc, stems
-from cogstage.knowledge.negatives import MODES
-
-FLOORS = "auroc without understanding (test)"
+from cogstage.knowledge.leakage import FLOORS, stems
+from cogstage.knowledge.negatives import Negatives
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=1))
@@ -130,7 +129,7 @@ def test_the_readable_report_says_what_the_json_says(tmp_path: Path) -> None:
     text = (tmp_path / "data/leakage.txt").read_text()
     for warning in report["warnings"]:
         assert warning in text
-    for mode in MODES:
+    for mode in (mode.value for mode in Negatives):
         assert f"{report[FLOORS][mode]['causes']['ppmi']:.3f}" in text
     assert "must be 0" in text
     assert "11.4%" in text

@@ -42,16 +42,13 @@ def load_dataset(path: Path) -> Dataset:
                 split: Triples(*(arrays[f"{split}/facts/{part}"] for part in ("head", "relation", "tail")))
                 for split in SPLITS
             }
-            elsewhere = arrays["elsewhere"]
     except (OSError, ValueError, KeyError) as error:
         raise CogstageError(f"{path} is damaged ({error}); start the comparison in a new folder") from error
-    return Dataset(
-        tuple(about["relations"]), about["vocabulary_hash"], about["n_nodes"], {}, {}, pairs, facts, elsewhere
-    )
+    return Dataset(tuple(about["relations"]), about["vocabulary_hash"], about["n_nodes"], {}, {}, pairs, facts)
 
 
 def _arrays(data: Dataset) -> dict[str, np.ndarray]:
-    arrays = {"elsewhere": data._elsewhere}
+    arrays: dict[str, np.ndarray] = {}
     for split in SPLITS:
         facts = data.facts(split)
         arrays |= {f"{split}/facts/{part}": getattr(facts, part) for part in ("head", "relation", "tail")}

@@ -14,13 +14,15 @@ import pyarrow.parquet as pq
 from cogstage.artefact import file_hash, new_folder, to_json, write_text
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
+from cogstage.knowledge.choices import one_of
 from cogstage.knowledge.dataset import SPLITS, Dataset
+from cogstage.knowledge.edge_lookup import EdgeLookup
 from cogstage.knowledge.facts import Facts
 from cogstage.knowledge.leakage import leakage_report
 from cogstage.knowledge.leakage_text import leakage_text
 from cogstage.knowledge.located import Concepts, Located, locate
-from cogstage.knowledge.negatives import MODES, Drawn, draw_negatives
-from cogstage.knowledge.splits import KINDS, SHARES, split_facts
+from cogstage.knowledge.negatives import Drawn, Negatives, draw_negatives
+from cogstage.knowledge.splits import SHARES, SplitKind, split_facts
 from cogstage.progress import SILENT, Progress
 
 FEW = 1_000  # facts of a relation below which results are shaky; the paper took no relation with fewer
@@ -30,8 +32,8 @@ FEW = 1_000  # facts of a relation below which results are shaky; the paper took
 class BuildOptions:
     """How a data set is built."""
 
-    negatives: str = "degree"  # uniform, degree or hard: which negatives stand in pairs/
-    split: str = "random"  # random, cold-head or cold-tail
+    negatives: Negatives = Negatives.DEGREE  # which negatives stand in pairs/
+    split: SplitKind = SplitKind.RANDOM
     seed: int = 0
     minimum: int = 100  # relations with fewer facts in the graph are left out
     cap: int | None = None  # at most so many facts a relation, drawn at random
@@ -39,10 +41,6 @@ class BuildOptions:
 
     def check(self) -> None:
         """Raise where an option makes no sense."""
-        if self.negatives not in MODES:
-            raise UsageError(f"unknown negatives {self.negatives}; there are {', '.join(MODES)}")
-        if self.split not in KINDS:
-            raise UsageError(f"unknown split {self.split}; there are {', '.join(KINDS)}")
         if self.minimum < 1:
             raise UsageError(f"the minimum of facts a relation must be at least 1, not {self.minimum}")
         if self.cap is not None and self.cap < self.minimum:
@@ -55,8 +53,8 @@ def build_dataset(
     graph: Graph,
     facts: Facts,
     out: Path | str,
-    negatives: str = "degree",
-    split: str = "random",
+    negatives: Negatives | str = Negatives.DEGREE,
+    split: SplitKind | str = SplitKind.RANDOM,
     seed: int = 0,
     minimum: int = 100,
     cap: int | None = None,
@@ -68,7 +66,14 @@ def build_dataset(
     All three kinds of negatives are drawn and saved under ``negatives/``; the one named by ``negatives`` also stands
     in ``pairs/``, where models and evaluations read.
     """
-    options = BuildOptions(negatives, split, seed, minimum, cap, None if relations is None else tuple(relations))
+    options = BuildOptions(
+        one_of(Negatives, negatives, "negatives"),
+        one_of(SplitKind, split, "split"),
+        seed,
+        minimum,
+        cap,
+        None if relations is None else tuple(relations),
+    )
     options.check()
     concepts = Concepts.of(graph.vocabulary, facts.matched)
     progress.start("Placing the facts on the graph")
@@ -77,22 +82,22 @@ def build_dataset(
     chosen, left_out = _choose(everything, options, progress)
     progress.done(f"{len(chosen):,} pairs hold {len(chosen.relations)} relations")
 
-    progress.start("Splitting and drawing negatives", len(MODES))
+    progress.start("Splitting and drawing negatives", len(Negatives))
     side = split_facts(chosen, concepts, options.split, np.random.default_rng([seed, 1]))
     _report_unsplittable(chosen, side, progress)
     drawn = {}
-    for mode in MODES:
-        drawn[mode] = draw_negatives(mode, chosen, side, known, concepts, graph.matrix, seed, split)
-        progress.advance(note=mode)
-    _report_missing(drawn[negatives], progress)
+    edges = EdgeLookup(graph)
+    for mode in Negatives:
+        drawn[mode] = draw_negatives(mode, chosen, side, known, concepts, edges, seed, options.split)
+        progress.advance(note=mode.value)
+    _report_missing(drawn[options.negatives], progress)
     progress.done()
 
     progress.start("Looking for leaks")
-    report = leakage_report(graph, chosen, side, drawn, concepts)
-    counts = _counts(chosen, side, drawn[negatives])
+    report = leakage_report(graph.vocabulary.name, edges, chosen, side, drawn, concepts)
+    counts = _counts(chosen, side, drawn[options.negatives])
     with new_folder(out, "dataset", {**asdict(options), "graph": graph.hash, "facts": facts.hash}) as folder:
         _write_tables(folder, graph, chosen, side, drawn, options)
-        _write_left_out(folder, everything, chosen, side)
         write_text(folder / "leakage.json", to_json(report))
         write_text(folder / "leakage.txt", leakage_text(report, counts))
         manifest = {
@@ -106,8 +111,8 @@ def build_dataset(
             "counts": counts,
             "coverage": coverage,
             "left out": {**left_out, "pairs that no split can hold": int(np.sum(side < 0))},
-            "negatives wanting": {m: _by_relation(d.short) for m, d in drawn.items()},
-            "hard negatives that do not co-occur": _by_relation(drawn["hard"].not_hard),
+            "negatives wanting": {m.value: _by_relation(d.short) for m, d in drawn.items()},
+            "hard negatives that do not co-occur": _by_relation(drawn[Negatives.HARD].not_hard),
             "files": {str(f.relative_to(folder)): file_hash(f) for f in sorted(folder.rglob("*")) if f.is_file()},
         }
         write_text(folder / "manifest.json", to_json(manifest))
@@ -184,7 +189,7 @@ def _report_unsplittable(facts: Located, side: np.ndarray, progress: Progress) -
 def _report_missing(drawn: Drawn, progress: Progress) -> None:
     for (relation, split), count in sorted(drawn.short.items()):
         if count:
-            progress.say(f"warning: {relation}, {split}: {count:,} negatives are wanting; nearly all pairs are facts")
+            progress.say(f"warning: {relation}, {split}: {count:,} negatives are wanting; too few free pairs are alike")
 
 
 def _by_relation(counts: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
@@ -208,7 +213,12 @@ def _counts(facts: Located, side: np.ndarray, drawn: Drawn) -> dict[str, dict[st
 
 
 def _write_tables(
-    folder: Path, graph: Graph, facts: Located, side: np.ndarray, drawn: Mapping[str, Drawn], options: BuildOptions
+    folder: Path,
+    graph: Graph,
+    facts: Located,
+    side: np.ndarray,
+    drawn: Mapping[Negatives, Drawn],
+    options: BuildOptions,
 ) -> None:
     terms = pa.array(graph.vocabulary.term, pa.string())
     relations = pa.array(facts.relations, pa.string())
@@ -228,9 +238,9 @@ def _write_tables(
             held = facts.head[chosen], facts.tail[chosen]
             for mode, negatives in drawn.items():
                 not_held = negatives.ends[relation, name]
-                path = folder / "negatives" / mode / relation / f"{name}.parquet"
+                path = folder / "negatives" / mode.value / relation / f"{name}.parquet"
                 _write_pairs(path, terms, *not_held, np.zeros(len(not_held[0]), np.int8))
-                if mode == options.negatives:
+                if mode is options.negatives:
                     label = np.repeat(np.array([1, 0], np.int8), [len(held[0]), len(not_held[0])])
                     ends = [np.concatenate(both) for both in zip(held, not_held, strict=True)]
                     _write_pairs(folder / "pairs" / relation / f"{name}.parquet", terms, ends[0], ends[1], label)
@@ -248,16 +258,3 @@ def _write_pairs(path: Path, terms: pa.Array, head: np.ndarray, tail: np.ndarray
         "tail_id": pa.array(tail, pa.int32()),
     }
     pq.write_table(pa.table(columns), path, compression="zstd")
-
-
-def _write_left_out(folder: Path, everything: Located, chosen: Located, side: np.ndarray) -> None:
-    """The pairs that hold a fact which is in no split: never evaluated, and never drawn as negatives either."""
-    nodes = int(max(everything.head.max(), everything.tail.max())) + 1
-
-    def keys(facts: Located) -> np.ndarray:
-        head, tail = facts.head.astype(np.int64), facts.tail.astype(np.int64)
-        return np.unique(head * nodes + tail)
-
-    rest = np.setdiff1d(keys(everything), keys(chosen.take(side >= 0)))
-    columns = {"head_id": pa.array(rest // nodes, pa.int32()), "tail_id": pa.array(rest % nodes, pa.int32())}
-    pq.write_table(pa.table(columns), folder / "known_elsewhere.parquet", compression="zstd")

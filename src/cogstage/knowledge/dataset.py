@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import pyarrow.parquet as pq
 from cogstage.artefact import read_meta
 from cogstage.errors import CogstageError, LeakageError, UsageError
 from cogstage.graph.vocabulary import Vocabulary
-from cogstage.triples import Triples
+from cogstage.triples import TripleIndex, Triples
 
 SPLITS = ("train", "dev", "test")
 
@@ -52,16 +51,15 @@ class FittingView:
     """All that something fitted may see: training facts, training and dev pairs, and whether a pair is taken.
 
     Fit on ``train_facts()`` and ``pairs(relation, "train")`` alone. ``pairs(relation, "dev")`` is for stopping early,
-    choosing settings and calibrating. The test split is refused. ``is_taken`` answers for all splits so that nobody
-    draws a held-out pair as a negative; it hands no fact out, and must not be used as a feature.
+    choosing settings and calibrating. The test split is refused. ``is_taken`` answers for training facts alone: whoever
+    draws negatives while fitting must not learn from it which pairs are held out.
     """
 
     relations: tuple[str, ...]
     vocabulary_hash: str
     _pairs: Mapping[tuple[str, str], Pairs] = field(repr=False)
     _train_facts: Triples = field(repr=False)
-    _taken: np.ndarray = field(repr=False)  # sorted int64 keys of all facts and held-out pairs, both directions
-    _n_nodes: int = field(repr=False, default=0)
+    _known: TripleIndex = field(repr=False)  # the training facts
 
     def train_facts(self) -> Triples:
         """The training facts of every relation."""
@@ -76,13 +74,8 @@ class FittingView:
         return _of(self._pairs, relation, split)
 
     def is_taken(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
-        """Whether each pair is, in either direction, a fact of any relation in any split, or a held-out pair."""
-        key = np.asarray(head, np.int64) * self._n_nodes + np.asarray(tail, np.int64)
-        if not len(self._taken):
-            return np.zeros(key.shape, bool)
-        position = np.minimum(np.searchsorted(self._taken, key), len(self._taken) - 1)
-        result: np.ndarray = self._taken[position] == key
-        return result
+        """Whether each pair holds, in either direction, a training fact of any relation."""
+        return self._known.joined(head, tail)
 
 
 @dataclass(frozen=True)
@@ -96,8 +89,6 @@ class Dataset:
     leakage: Mapping[str, Any] = field(repr=False)
     _pairs: Mapping[tuple[str, str], Pairs] = field(repr=False)
     _facts: Mapping[str, Triples] = field(repr=False)
-    _elsewhere: np.ndarray = field(repr=False, default_factory=lambda: np.empty((0, 2), np.int32))
-    """Pairs (head, tail) that hold a fact which is in no split: capped, of a relation with too few facts, ..."""
 
     def pairs(self, relation: str, split: str) -> Pairs:
         """Labelled pairs of a relation and split."""
@@ -114,21 +105,8 @@ class Dataset:
             self.vocabulary_hash,
             {key: pairs for key, pairs in self._pairs.items() if key[1] != "test"},
             self._facts["train"],
-            self._taken,
-            self.n_nodes,
+            TripleIndex(self._facts["train"], len(self.relations), self.n_nodes),
         )
-
-    @cached_property
-    def _taken(self) -> np.ndarray:
-        keys = []
-        for heads, tails in [(f.head, f.tail) for f in self._facts.values()] + [tuple(self._elsewhere.T)]:
-            head, tail = heads.astype(np.int64), tails.astype(np.int64)
-            keys += [head * self.n_nodes + tail, tail * self.n_nodes + head]
-        for (_, split), pairs in self._pairs.items():
-            if split != "train":
-                head, tail = pairs.head.astype(np.int64), pairs.tail.astype(np.int64)
-                keys += [head * self.n_nodes + tail, tail * self.n_nodes + head]
-        return np.unique(np.concatenate(keys)) if keys else np.empty(0, np.int64)
 
     def ranking(self, relation: str, split: str = "test") -> Ranking:
         """For each positive pair of the split: rank its tail among the relation's tails, other true ones left out."""
@@ -176,12 +154,9 @@ class Dataset:
                 for split in SPLITS
             }
             facts = {split: _read_triples(path / f"facts_{split}.parquet", relations) for split in SPLITS}
-            elsewhere = _read_elsewhere(path / "known_elsewhere.parquet")
         except (pa.ArrowInvalid, OSError, KeyError, ValueError) as error:
             raise CogstageError(f"{path} is damaged ({error}); build the data set again") from error
-        return cls(
-            relations, manifest["vocabulary_hash"], manifest["nodes"], manifest, leakage, pairs, facts, elsewhere
-        )
+        return cls(relations, manifest["vocabulary_hash"], manifest["nodes"], manifest, leakage, pairs, facts)
 
 
 def _of(pairs: Mapping[tuple[str, str], Pairs], relation: str, split: str) -> Pairs:
@@ -204,11 +179,3 @@ def _read_triples(path: Path, relations: tuple[str, ...]) -> Triples:
     relation = np.array([index[name] for name in table.column("relation").to_pylist()], dtype=np.int16)
     head, tail = (table.column(name).to_numpy().astype(np.int32) for name in ("head_id", "tail_id"))
     return Triples(head, relation, tail)
-
-
-def _read_elsewhere(path: Path) -> np.ndarray:
-    """Absent in data sets that left nothing out."""
-    if not path.exists():
-        return np.empty((0, 2), np.int32)
-    table = pq.read_table(path, columns=["head_id", "tail_id"])
-    return np.column_stack([table.column(name).to_numpy() for name in ("head_id", "tail_id")]).astype(np.int32)

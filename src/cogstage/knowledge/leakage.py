@@ -9,43 +9,43 @@ from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.vocabulary import fold
+from cogstage.knowledge.auroc import auroc
 from cogstage.knowledge.dataset import SPLITS
+from cogstage.knowledge.edge_lookup import EdgeLookup
 from cogstage.knowledge.located import Concepts, Located
-from cogstage.knowledge.negatives import Drawn, Ends
+from cogstage.knowledge.negative_slots import Ends
+from cogstage.knowledge.negatives import Drawn, Negatives
 
 STEM = 5  # letters; words that begin alike count as one stem
 SUSPICIOUS_OVERLAP = 0.10
-SUSPICIOUS_AUROC = 0.60
+SUSPICIOUS_DEGREE = 0.55  # AUROC of the training degrees in any split
+SUSPICIOUS_FLOOR = 0.90  # AUROC on test of any score that understands nothing
 PAPER_CO_OCCURRENCE = 0.114
 
 
-def auroc(label: np.ndarray, score: np.ndarray) -> float | None:
-    """Area under the ROC curve, ties at the mean rank; None where one class is missing."""
-    positive = label > 0
-    n_positive, n_negative = int(positive.sum()), int((~positive).sum())
-    if not n_positive or not n_negative:
-        return None
-    _, place, count = np.unique(score, return_inverse=True, return_counts=True)
-    mean_rank = np.cumsum(count) - (count - 1) / 2
-    ranks = mean_rank[place][positive].sum()
-    return float((ranks - n_positive * (n_positive + 1) / 2) / (n_positive * n_negative))
+FLOORS = "auroc without understanding (test)"
+BY_SPLIT = "auroc of the training degrees by split"
 
 
 def leakage_report(
-    graph: Graph, facts: Located, side: np.ndarray, negatives: Mapping[str, Drawn], concepts: Concepts
+    names: Sequence[str],
+    edges: EdgeLookup,
+    facts: Located,
+    side: np.ndarray,
+    negatives: Mapping[Negatives, Drawn],
+    concepts: Concepts,
 ) -> dict[str, Any]:
-    """All measures of the report; ``negatives`` are those of each mode."""
+    """All measures of the report; ``names`` are those of the nodes, ``negatives`` those of each mode."""
+    drawn = {mode.value: of_mode for mode, of_mode in negatives.items()}
     report = {
         "overlap of relations": _overlap(facts),
         "pairs in several relations": _several(facts),
-        "pairs of concepts across splits": _across(facts, side, negatives, concepts),
-        "share of pairs that co-occur": _co_occurrence(graph.matrix, facts, side, negatives),
-        "auroc without understanding (test)": _floors(graph, facts, side, negatives),
-        "names that share a word stem": _shared_stems(graph.vocabulary.name, facts, side, negatives),
+        "pairs of concepts across splits": _across(facts, side, drawn, concepts),
+        "share of pairs that co-occur": _co_occurrence(edges, facts, side, drawn),
+        **_floors(len(names), edges, facts, side, drawn),
+        "names that share a word stem": _shared_stems(names, facts, side, drawn),
     }
     return {**report, "warnings": _warnings(report)}
 
@@ -122,16 +122,11 @@ def _all(drawn: Drawn, relation: str) -> Ends:
     return np.concatenate(heads), np.concatenate(tails)
 
 
-def _values(matrix: sp.csr_matrix, ends: Ends) -> np.ndarray:
-    """The matrix at each pair."""
-    return np.asarray(matrix[ends[0], ends[1]]).ravel() if len(ends[0]) else np.zeros(0)
-
-
 def _co_occurrence(
-    counts: sp.csr_matrix, facts: Located, side: np.ndarray, negatives: Mapping[str, Drawn]
+    edges: EdgeLookup, facts: Located, side: np.ndarray, negatives: Mapping[str, Drawn]
 ) -> dict[str, dict[str, float]]:
     def share(*ends: Ends) -> float:
-        values = np.concatenate([_values(counts, one) for one in ends])
+        values = np.concatenate([edges.counts(*one) for one in ends])
         return round(float(np.mean(values > 0)), 4) if len(values) else 0.0
 
     result = {}
@@ -148,34 +143,46 @@ def _co_occurrence(
     return result
 
 
+def fact_counts(facts: Ends, nodes: int) -> Ends:
+    """How many facts each node is the head of, and the tail of: (V,), (V,)."""
+    return np.bincount(facts[0], minlength=nodes), np.bincount(facts[1], minlength=nodes)
+
+
 def _floors(
-    graph: Graph, facts: Located, side: np.ndarray, negatives: Mapping[str, Drawn]
-) -> dict[str, dict[str, dict[str, float | None]]]:
-    """AUROC on test of the training degrees (summed; and weighed on dev) and of PPMI, by mode and relation."""
-    ppmi = graph.ppmi()
-    result: dict[str, dict[str, dict[str, float | None]]] = {}
+    nodes: int, edges: EdgeLookup, facts: Located, side: np.ndarray, negatives: Mapping[str, Drawn]
+) -> dict[str, Any]:
+    """AUROC of scores that understand nothing, by mode and relation: on test, and of the degrees in every split.
+
+    A node's degree is its number of training facts of the relation, at its end.
+    """
+    on_test: dict[str, dict[str, dict[str, float | None]]] = {}
+    by_split: dict[str, dict[str, dict[str, float | None]]] = {}
     for mode, drawn in negatives.items():
-        result[mode] = {}
+        on_test[mode], by_split[mode] = {}, {}
         for index, relation in enumerate(facts.relations):
-            head, tail = _positives(facts, side, index, 0)
-            degree_head = np.log1p(np.bincount(head, minlength=graph.n_nodes))
-            degree_tail = np.log1p(np.bincount(tail, minlength=graph.n_nodes))
-            features, labels, association = {}, {}, {}
-            for split in (1, 2):
-                held, not_held = _positives(facts, side, index, split), drawn.ends[relation, SPLITS[split]]
-                ends = np.concatenate([held[0], not_held[0]]), np.concatenate([held[1], not_held[1]])
-                first, second = degree_head[ends[0]], degree_tail[ends[1]]
-                features[split] = np.column_stack([first, second, first * second])
-                labels[split] = np.repeat([1, 0], [len(held[0]), len(not_held[0])])
-                association[split] = _values(ppmi, ends)
+            of_head, of_tail = fact_counts(_positives(facts, side, index, 0), nodes)
+            features, labels, ends = [], [], []
+            for split, name in enumerate(SPLITS):
+                held, not_held = _positives(facts, side, index, split), drawn.ends[relation, name]
+                head, tail = (np.concatenate(both) for both in zip(held, not_held, strict=True))
+                first, second = np.log1p(of_head[head]), np.log1p(of_tail[tail])
+                features.append(np.column_stack([first, second, first * second]))
+                labels.append(np.repeat([1, 0], [len(held[0]), len(not_held[0])]))
+                ends.append((head, tail))
+            by_split[mode][relation] = {
+                name: _rounded(auroc(label, feature[:, :2].sum(axis=1)))
+                for name, label, feature in zip(SPLITS, labels, features, strict=True)
+            }
             weights = _logistic(features[1], labels[1])
             scores = {
+                "facts of the head": features[2][:, 0],
+                "facts of the tail": features[2][:, 1],
                 "degree": features[2][:, :2].sum(axis=1),
                 "degree, weighed on dev": features[2] @ weights[1:],
-                "ppmi": association[2],
+                "ppmi": edges.ppmi(*ends[2]),
             }
-            result[mode][relation] = {name: _rounded(auroc(labels[2], score)) for name, score in scores.items()}
-    return result
+            on_test[mode][relation] = {name: _rounded(auroc(labels[2], score)) for name, score in scores.items()}
+    return {FLOORS: on_test, BY_SPLIT: by_split}
 
 
 def _rounded(value: float | None) -> float | None:
@@ -240,12 +247,22 @@ def _warnings(report: Mapping[str, Any]) -> list[str]:
     for what, count in report["pairs of concepts across splits"].items():
         if count:
             lines.append(f"{count} pairs of concepts stand in two splits ({what})")
-    for mode, by_relation in report["auroc without understanding (test)"].items():
-        for relation, scores in by_relation.items():
-            best = max((value for key, value in scores.items() if key.startswith("degree") and value), default=0.0)
-            if best >= SUSPICIOUS_AUROC:
-                lines.append(f"{relation}, {mode} negatives: the training degrees alone reach AUROC {best:.2f}")
+    for mode, by_relation in report[BY_SPLIT].items():
+        for relation, splits in by_relation.items():
+            off = [f"{value:.2f} in {name}" for name, value in splits.items() if _beats(value, SUSPICIOUS_DEGREE)]
+            if off:
+                lines.append(f"{relation}, {mode} negatives: the training degrees alone have AUROC {', '.join(off)}")
+    for mode, of_mode in report[FLOORS].items():
+        for relation, scores in of_mode.items():
+            off = [f"{name} {value:.2f}" for name, value in scores.items() if _beats(value, SUSPICIOUS_FLOOR)]
+            if off:
+                lines.append(f"{relation}, {mode} negatives: simple scores have test AUROC {', '.join(off)}")
     for relation, row in report["names that share a word stem"].items():
         if row["facts"] >= 0.05 and row["facts"] >= 2 * max(row.get("uniform", 0), row.get("degree", 0)):
             lines.append(f"{relation}: {row['facts']:.0%} of the facts join names with a common word stem")
     return lines
+
+
+def _beats(value: float | None, bar: float) -> bool:
+    """Whether a score tells the labels apart; upside down it does so just as well."""
+    return value is not None and max(value, 1 - value) > bar

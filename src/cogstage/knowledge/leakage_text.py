@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cogstage.knowledge.leakage import PAPER_CO_OCCURRENCE
+from cogstage.knowledge.leakage import BY_SPLIT, FLOORS, PAPER_CO_OCCURRENCE
 from cogstage.relations import ordered
 
 
@@ -52,7 +52,7 @@ def coverage_text(manifest: Mapping[str, Any]) -> list[str]:
 
 def leakage_text(report: Mapping[str, Any], counts: Mapping[str, Mapping[str, int]]) -> str:
     """The whole report."""
-    floors = report["auroc without understanding (test)"]
+    floors = report[FLOORS]
     modes = list(floors)
     relations = list(next(iter(floors.values()))) if floors else []
     lines = ["LEAKAGE REPORT", "", "Facts (pairs of nodes that hold the relation)", "", *counts_text(counts)]
@@ -64,6 +64,11 @@ def leakage_text(report: Mapping[str, Any], counts: Mapping[str, Mapping[str, in
     for score in scores:
         rows = [[relation, *(floors[mode][relation][score] for mode in modes)] for relation in relations]
         lines += [*table([score, *modes], rows), ""]
+
+    lines += ["AUROC of the training degrees in each split, by negatives (0.5: the splits are alike)", ""]
+    for mode, by_relation in report.get(BY_SPLIT, {}).items():
+        rows = [[relation, *splits.values()] for relation, splits in by_relation.items()]
+        lines += [*table([mode, "train", "dev", "test"], rows), ""]
 
     shares = report["share of pairs that co-occur"]
     rows = [[relation, *(row[key] for key in ("facts", *modes))] for relation, row in shares.items()]

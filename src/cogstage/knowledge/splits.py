@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 
 import numpy as np
 
-from cogstage.errors import UsageError
 from cogstage.knowledge.located import Concepts, Located
 
 SHARES = (0.70, 0.15, 0.15)
-KINDS = ("random", "cold-head", "cold-tail")
 LEFT_OUT = -1  # the side of a fact that fits into no split
 
 
+class SplitKind(str, Enum):
+    """What is dealt out to train, dev and test."""
+
+    RANDOM = "random"
+    COLD_HEAD = "cold-head"
+    COLD_TAIL = "cold-tail"
+
+
 def split_facts(
-    facts: Located, concepts: Concepts, kind: str, rng: np.random.Generator, shares: Sequence[float] = SHARES
+    facts: Located, concepts: Concepts, kind: SplitKind, rng: np.random.Generator, shares: Sequence[float] = SHARES
 ) -> np.ndarray:
     """The side of each fact: 0 train, 1 dev, 2 test, or ``LEFT_OUT``.
 
@@ -24,11 +31,9 @@ def split_facts(
     whatever relations it holds and in whichever direction; under the cold splits, a pair whose two directions fall on
     different sides is left out.
     """
-    if kind not in KINDS:
-        raise UsageError(f"unknown split {kind}; there are {', '.join(KINDS)}")
-    if kind == "random":
+    if kind is SplitKind.RANDOM:
         return _by_pair(facts, rng, shares)
-    return _by_end(facts, concepts, facts.head if kind == "cold-head" else facts.tail, rng, shares)
+    return _by_end(facts, concepts, facts.head if kind is SplitKind.COLD_HEAD else facts.tail, rng, shares)
 
 
 def _by_pair(facts: Located, rng: np.random.Generator, shares: Sequence[float]) -> np.ndarray:

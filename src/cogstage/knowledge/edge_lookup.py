@@ -1,0 +1,72 @@
+"""Counts and PPMI of chosen pairs, read from a graph's sorted edges: no matrix is made, so a build stays small."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from cogstage.graph.cooccurrence import Graph
+
+BLOCK = 1 << 22  # edges looked at together
+
+
+class EdgeLookup:
+    """The edges of a graph, ready to be asked about pairs of nodes."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._start = np.searchsorted(graph.source, np.arange(graph.n_nodes + 1, dtype=graph.source.dtype))
+
+    def counts(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """How often each pair was counted together, 0 for never: (M,), (M,) -> (M,) int64."""
+        target = self._graph.target
+        low, high = np.minimum(one, other), np.maximum(one, other)
+        if not len(target) or not len(low):
+            return np.zeros(len(low), np.int64)
+        first, last = self._start[low], self._start[low + 1]
+        end = last
+        while np.any(first < last):  # one step of bisection for all pairs at a time
+            middle = (first + last) // 2
+            below = (first < last) & (target[np.minimum(middle, len(target) - 1)] < high)
+            first, last = np.where(below, middle + 1, first), np.where(below, last, np.minimum(middle, last))
+        edge = np.minimum(first, len(target) - 1)
+        found = (first < end) & (target[edge] == high)
+        return np.where(found, self._graph.count[edge], 0)
+
+    @cached_property
+    def _marginal(self) -> np.ndarray:
+        """n_i, (V,)."""
+        total = np.zeros(self._graph.n_nodes)
+        for begin in range(0, self._graph.n_edges, BLOCK):
+            part = slice(begin, begin + BLOCK)
+            for end in (self._graph.source[part], self._graph.target[part]):
+                total += np.bincount(end, self._graph.count[part], minlength=self._graph.n_nodes)
+        return total
+
+    def ppmi(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """PPMI of each pair, as :meth:`Graph.ppmi` has it."""
+        together = self.counts(one, other)
+        if self._graph.made_with.get("values") == "ppmi":  # imported with PPMI values in place of counts
+            return np.asarray(together / float(self._graph.made_with["scale"]))
+        expected = self._marginal[one] * self._marginal[other] / max(self._marginal.sum(), 1.0)
+        ratio = np.divide(together, expected, out=np.ones(len(together)), where=together > 0)
+        result: np.ndarray = np.maximum(0.0, np.log(ratio))
+        return result
+
+    def between(self, ends: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """All pairs (end, other) that co-occur, sorted by end and other."""
+        is_end, is_other = (np.zeros(self._graph.n_nodes, bool) for _ in range(2))
+        is_end[ends], is_other[others] = True, True
+        found: list[tuple[np.ndarray, np.ndarray]] = []
+        for begin in range(0, self._graph.n_edges, BLOCK):
+            part = slice(begin, begin + BLOCK)
+            source, target = self._graph.source[part], self._graph.target[part]
+            for end, other in ((source, target), (target, source)):
+                chosen = is_end[end] & is_other[other]
+                found.append((end[chosen], other[chosen]))
+        empty = np.empty(0, np.int32)
+        end = np.concatenate([empty, *(ends for ends, _ in found)])
+        other = np.concatenate([empty, *(others for _, others in found)])
+        order = np.lexsort((other, end))
+        return end[order], other[order]
