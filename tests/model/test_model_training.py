@@ -78,28 +78,32 @@ def test_only_the_fitting_view_is_read(small: tuple[Graph, Dataset], monkeypatch
     CogStage("all", **SMALL, epochs=1, least_steps=0).fit(graph, dataset)
 
 
-def test_no_held_out_pair_is_drawn(small: tuple[Graph, Dataset]) -> None:
-    """Nothing that L_r or L_p is fitted on holds a dev or test fact, in either direction."""
+def test_no_held_out_pair_is_fitted_on_and_no_training_fact_is_a_negative(small: tuple[Graph, Dataset]) -> None:
+    """Positives of L_r are training facts alone, and no negative is one, in either direction."""
     from cogstage.model.config import PRESETS
     from cogstage.model.sampling import Sampler
 
-    graph, dataset = small
-    held = set()
-    for split in ("dev", "test"):
+    def both_ways(split: str) -> set[tuple[int, int]]:
         facts = dataset.facts(split)
-        held |= set(zip(facts.head.tolist(), facts.tail.tolist(), strict=True))
-    held |= {(b, a) for a, b in held}
+        pairs = set(zip(facts.head.tolist(), facts.tail.tolist(), strict=True))
+        return pairs | {(b, a) for a, b in pairs}
+
+    graph, dataset = small
+    train, held = both_ways("train"), both_ways("dev") | both_ways("test")
     sampler = Sampler(dataset.for_fitting(), PRESETS["default"].replace(negatives=20), graph.n_nodes, [0, 1])
     rng = np.random.default_rng(0)
     for fold in (-1, 0, 3):
         for _ in range(5):
-            logistic = sampler.logistic_batch(rng, fold).triples[:, [0, 2]]
+            logistic = sampler.logistic_batch(rng, fold)
             batch = sampler.recognition_batch(rng, fold)
             n = batch.heads.shape[1]
             tails = np.stack([np.repeat(batch.triples[:, 0], n), batch.tails.ravel()], 1)[batch.allowed[0].ravel()]
             heads = np.stack([batch.heads.ravel(), np.repeat(batch.triples[:, 2], n)], 1)[batch.allowed[1].ravel()]
-            for pairs in (logistic, batch.triples[:, [0, 2]], tails, heads, batch.na):
+            ends = logistic.triples[:, [0, 2]]
+            for pairs in (ends[logistic.label == 1], batch.triples[:, [0, 2]]):
                 assert not held & set(map(tuple, pairs.tolist()))
+            for pairs in (ends[logistic.label == 0], tails, heads, batch.na):
+                assert not train & set(map(tuple, pairs.tolist()))
 
 
 def test_folds_hide_their_pairs(small: tuple[Graph, Dataset]) -> None:

@@ -65,14 +65,12 @@ def info(
 
     Example: cogstage dataset info data
     """
-    from cogstage.knowledge.build import changed_files
     from cogstage.knowledge.dataset import Dataset
     from cogstage.knowledge.leakage_text import coverage_text, leakage_text
 
     dataset = Dataset.load(folder)
-    changed = changed_files(folder, dataset.manifest)
     if as_json:
-        print_json({"manifest": dataset.manifest, "leakage": dataset.leakage, "changed files": changed})
+        print_json({"manifest": dataset.manifest, "leakage": dataset.leakage})
         return
     options = dataset.manifest.get("options", {})
     typer.echo(f"{folder}: " + ", ".join(f"{key} {value}" for key, value in options.items() if value is not None))
@@ -80,5 +78,3 @@ def info(
     typer.echo("\n".join(coverage_text(dataset.manifest)))
     typer.echo("")
     typer.echo(leakage_text(dataset.leakage, dataset.manifest["counts"]), nl=False)
-    for name in changed:
-        typer.echo(f"warning: {name} is not the file that the build wrote", err=True)

@@ -120,12 +120,6 @@ def build_dataset(
     return Dataset.load(out)
 
 
-def changed_files(folder: Path | str, manifest: Mapping[str, Any]) -> list[str]:
-    """Files of a data set that are missing or not as the build wrote them."""
-    paths = {name: Path(folder) / name for name in manifest.get("files", {})}
-    return [name for name, path in paths.items() if not path.is_file() or file_hash(path) != manifest["files"][name]]
-
-
 def _choose(facts: Located, options: BuildOptions, progress: Progress) -> tuple[Located, dict[str, Any]]:
     """The facts of the relations that have enough, at most ``cap`` of each; and what was left out."""
     wanted = options.relations or facts.relations
