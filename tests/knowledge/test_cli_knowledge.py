@@ -74,7 +74,7 @@ def test_wrong_use_is_one_line(world: Path, capsys: pytest.CaptureFixture[str]) 
     for arguments, code, said in [
         (["facts", "table", world / "nothing.tsv", "--out", world / "f"], 2, "no such file"),
         (["facts", "umls", world, "--out", world / "f"], 2, "has no MRREL.RRF"),
-        (["facts", "omop", world, "--out", world / "f"], 2, "has no CONCEPT.csv"),
+        (["facts", "omop", world, "--out", world / "f"], 2, "has no CONCEPT, CONCEPT_RELATIONSHIP"),
         (["facts", "table", world / "facts.tsv", "-g", world / "graph", "-l", "x", "-o", world / "f"], 2, "not both"),
         (["facts", "table", world / "facts.tsv", "-g", world, "-o", world / "f"], 2, "is not a graph"),
         (["dataset", "build", "-g", world / "facts", "-f", world / "facts", "-o", world / "f"], 2, "not a graph"),

@@ -1,7 +1,10 @@
 """OMOP vocabularies: relationships in their direction, withdrawn rows, synonyms, other vocabularies."""
 
+import csv
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from knowledge_files import concept, relationship, synonym, write_omop
 
@@ -72,7 +75,8 @@ def test_withdrawn_rows_self_relations_and_duplicates(tmp_path: Path) -> None:
         "rows": 7,
         "with a mapped relation": 6,
         "withdrawn": 1,
-        "with a withdrawn or unwanted concept": 2,
+        "with a withdrawn concept": 1,
+        "with a concept not in CONCEPT": 1,
     }
     assert facts.source == ("NDFRT",)
     assert triples(facts_from_omop(folder, keep_invalid=True)) == {
@@ -108,11 +112,38 @@ def test_missing_and_wrong_files(tmp_path: Path) -> None:
     folder = write_omop(tmp_path / "vocab", CONCEPTS, [relationship(1, "May treat", 2)], None)
     assert len(facts_from_omop(folder, names=Names.of([("aspirin", "a"), ("pain", "p")]))) == 1
     (folder / "CONCEPT.csv").unlink()
-    with pytest.raises(UsageError, match=r"has no CONCEPT\.csv"):
+    with pytest.raises(UsageError, match=r"has no CONCEPT"):
         facts_from_omop(folder)
     (folder / "CONCEPT.csv").write_text("concept_id,concept_name\n1,Aspirin\n")
-    with pytest.raises(CogstageError, match=r"CONCEPT\.csv: .*must be concept_id, concept_name, domain_id"):
+    with pytest.raises(CogstageError, match=r"CONCEPT\.csv: no column domain_id, .* are concept_id, concept_name"):
         facts_from_omop(folder)
     write_omop(folder, CONCEPTS, [relationship(1, "May treat", 2), "1\t2\tMay treat"])
     with pytest.raises(CogstageError, match=r"CONCEPT_RELATIONSHIP\.csv:3: 3 columns where 6 are expected"):
         facts_from_omop(folder)
+
+
+@pytest.mark.parametrize("form", ["tab", "comma", "parquet", "parts"])
+def test_the_folder_that_graph_build_takes(tmp_path: Path, form: str) -> None:
+    """Tables as people export them: lower-case names, commas and quotes, Parquet with numbers for identifiers."""
+    rows = [relationship(1, "May treat", 2), relationship(1, "May treat", 4)]
+    folder = write_omop(tmp_path / "vocab", CONCEPTS, rows, [synonym(2, "Ache")])
+    for path in folder.glob("*.csv") if form != "tab" else ():
+        header, *lines = [line.split("\t") for line in path.read_text().splitlines()]
+        path.unlink()
+        name = path.stem.lower()
+        if form == "comma":
+            with (folder / f"{name}.csv").open("w", newline="") as handle:
+                csv.writer(handle).writerows([header, *lines])
+            continue
+        columns = dict(zip(header, zip(*lines, strict=True), strict=True))
+        for column in [column for column in columns if "concept_id" in column]:
+            columns[column] = tuple(map(float, columns[column]))  # as pandas writes a column that once had a gap
+        table = pa.table(columns)
+        if form == "parquet":
+            pq.write_table(table, folder / f"{name}.parquet")
+        else:
+            (folder / name).mkdir()
+            for number in range(2):
+                pq.write_table(table.slice(number * 2, None if number else 2), folder / name / f"part-{number}.parquet")
+    names = Names.of([("aspirin", "a"), ("ache", "b"), ("influenza \"the flu\" 'type a'", "c")])
+    assert triples(facts_from_omop(folder, names=names)) == {("1", "may_treat", "2"), ("1", "may_treat", "4")}

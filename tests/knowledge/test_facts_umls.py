@@ -191,7 +191,7 @@ def test_ambiguous_names(tmp_path: Path, rule: str, expected: set[tuple[str, str
     counts = facts.made_with["names"]
     assert counts["ambiguous"] == 1
     assert counts["matched by identifier"] == 1
-    with pytest.raises(UsageError, match="unknown rule"):
+    with pytest.raises(UsageError, match="unknown ambiguous last; there are first, all, skip"):
         facts_from_umls(folder, names=names, ambiguous="last")
 
 

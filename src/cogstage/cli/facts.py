@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from cogstage.knowledge.facts import Facts
     from cogstage.knowledge.matching import Names
 
+UNMATCHED_SHOWN = 10
+
 app = typer.Typer(help="Facts (head, relation, tail) from knowledge bases.", no_args_is_help=True)
 
 GRAPH = typer.Option(None, "--graph", "-g", help="Match names to the nodes of this graph.")
@@ -62,7 +64,7 @@ def umls(
 
 @app.command()
 def omop(
-    vocabulary: Path = typer.Argument(..., help="Folder with CONCEPT.csv, CONCEPT_RELATIONSHIP.csv (and synonyms)."),
+    vocabulary: Path = typer.Argument(..., help="Folder with the tables CONCEPT and CONCEPT_RELATIONSHIP."),
     out: Path = OUT,
     graph: Path | None = GRAPH,
     lexicon: Path | None = LEXICON,
@@ -73,7 +75,7 @@ def omop(
     skip_bad: bool = SKIP_BAD,
     as_json: bool = JSON,
 ) -> None:
-    """Read facts from OMOP vocabulary files, which need no UMLS licence.
+    """Read facts from OMOP vocabulary tables (tabs, commas or Parquet), which need no UMLS licence.
 
     Example: cogstage facts omop VOCAB --lexicon lexicon.tsv --out facts
     """
@@ -103,7 +105,7 @@ def table(
     skip_bad: bool = SKIP_BAD,
     as_json: bool = JSON,
 ) -> None:
-    """Read facts from tables by column name: head, relation, tail, and where there is one source.
+    """Read facts from tables by column name: head, relation, tail, and where there are any source and date.
 
     Example: cogstage facts table facts.tsv --out facts
     """
@@ -136,10 +138,16 @@ def _finish(facts: Facts, out: Path, as_json: bool) -> None:
         raise CogstageError(f"no facts were found, and nothing was written: {', '.join(counts_text(facts.made_with))}")
     facts.save(out)
     if as_json:
-        print_json({"facts": len(facts), "relations": facts.relations, **facts.made_with})
+        print_json(
+            {"facts": len(facts), "relations": facts.relations, "unmatched": len(facts.unmatched), **facts.made_with}
+        )
         return
     for relation, count in facts.relations.items():
         typer.echo(f"{relation:<20} {count:>10,}")
     for line in counts_text(facts.made_with):
         typer.echo(line)
+    if facts.unmatched:
+        typer.echo(f"{len(facts.unmatched):,} names match no node ({out / 'unmatched.tsv'} lists them all):")
+        for name, count, nearest in facts.unmatched[:UNMATCHED_SHOWN]:
+            typer.echo(f"  {name} ({count:,})" + (f": nearest {nearest}" if nearest else ""))
     typer.echo(f"{len(facts):,} facts are in {out}.")

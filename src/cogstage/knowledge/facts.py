@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cogstage.artefact import new_folder, read_meta
+from cogstage.artefact import new_folder, read_meta, write_text
 from cogstage.errors import CogstageError
 
 FILES = ("facts.parquet",)
@@ -21,13 +22,32 @@ COLUMNS = ("head", "relation", "tail", "source")
 JOIN = ";"  # between the sources of one fact
 
 
+class Statement(NamedTuple):
+    """One row of a source: a fact, who says so, and the year since when, if that is known."""
+
+    head: str
+    relation: str
+    tail: str
+    source: str
+    year: int | None = None
+
+
+def year_of(date: object) -> int | None:
+    """The year of a date that is written as a year or begins with one (1991, 1991-05-02, 1991.0); else None."""
+    found = re.fullmatch(
+        r"(\d{4})(?:\.0|[-/.]?\d{2}(?:[-/.]?\d{2})?(?:[T ].*)?)?", str("" if date is None else date).strip()
+    )
+    return int(found.group(1)) if found else None
+
+
 @dataclass(frozen=True)
 class Facts:
     """Facts between concept identifiers: sorted by relation, head and tail, no doubles, none from a concept to itself.
 
-    Build them with :meth:`of`, which sees to that. ``source`` names the sources of each fact, joined by ``;``.
-    ``matched`` says, for facts that were made for a lexicon or graph, which concept of the facts each concept (or
-    term) of theirs stands for; those that are not in it stand for themselves.
+    Build them with :meth:`of`, which sees to that. ``source`` names the sources of each fact, joined by ``;``;
+    ``year`` is the earliest in which one of them stated it, None where that is not known. ``matched`` says, for facts
+    that were made for a lexicon or graph, which concept of the facts each concept (or term) of theirs stands for; those
+    that are not in it stand for themselves. ``unmatched`` are names without a node: name, how often, nearest nodes.
     """
 
     head: tuple[str, ...]
@@ -36,6 +56,12 @@ class Facts:
     source: tuple[str, ...]
     made_with: Mapping[str, Any] = field(default_factory=dict)
     matched: Mapping[str, str] = field(default_factory=dict, repr=False)
+    year: tuple[int | None, ...] = field(default=(), repr=False)
+    unmatched: tuple[tuple[str, int, str], ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.year:
+            object.__setattr__(self, "year", (None,) * len(self.head))
 
     def __len__(self) -> int:
         return len(self.head)
@@ -43,18 +69,20 @@ class Facts:
     @classmethod
     def of(
         cls,
-        rows: Iterable[tuple[str, str, str, str]],
+        rows: Iterable[tuple[str, str, str, str] | Statement],
         made_with: Mapping[str, Any] | None = None,
         matched: Mapping[str, str] | None = None,
     ) -> Facts:
-        """Facts from rows (head, relation, tail, source) in any order.
+        """Facts from rows (head, relation, tail, source), or with a year behind these, in any order.
 
         Doubles are merged and self relations dropped; ``made_with["rows"]`` says how many of each there were.
         """
         sources: dict[tuple[str, str, str], frozenset[str]] = {}
         shared: dict[frozenset[str], frozenset[str]] = {}  # few combinations, many facts: one object for each
+        years: dict[tuple[str, str, str], int] = {}
         read = to_themselves = 0
-        for head, relation, tail, source in rows:
+        for row in rows:
+            head, relation, tail, source, year = Statement(*row)
             read += 1
             if head == tail:
                 to_themselves += 1
@@ -62,6 +90,8 @@ class Facts:
             key = (relation, head, tail)
             said = sources.get(key, frozenset()).union(filter(None, source.split(JOIN)))
             sources[key] = shared.setdefault(said, said)
+            if year is not None:
+                years[key] = min(year, years.get(key, year))
         ordered = sorted(sources)
         counts = {"read": read, "self": to_themselves, "duplicate": read - to_themselves - len(ordered)}
         return cls(
@@ -71,6 +101,7 @@ class Facts:
             source=tuple(JOIN.join(sorted(sources[key])) for key in ordered),
             made_with={**(made_with or {}), "rows": counts},
             matched=dict(matched or {}),
+            year=tuple(years.get(key) for key in ordered),
         )
 
     @cached_property
@@ -86,15 +117,21 @@ class Facts:
             digest.update("\t".join(names).encode() + b"\n")
         for triple in zip(self.head, self.relation, self.tail, strict=True):
             digest.update("\t".join(triple).encode() + b"\n")
+        if any(year is not None for year in self.year):
+            digest.update(repr(self.year).encode())
         return digest.hexdigest()
 
     def save(self, path: Path | str, made_with: Mapping[str, Any] | None = None) -> None:
         """Write the facts folder: it appears whole or not at all."""
-        facts = Facts.of(zip(self.head, self.relation, self.tail, self.source, strict=True))
+        facts = Facts.of(map(Statement, self.head, self.relation, self.tail, self.source, self.year))
         made_with = dict(self.made_with if made_with is None else made_with)
         with new_folder(path, "facts", {**made_with, "facts": len(facts), "relations": facts.relations}) as folder:
             columns = {name: pa.array(getattr(facts, name), pa.string()) for name in COLUMNS}
+            if any(year is not None for year in facts.year):
+                columns["year"] = pa.array(facts.year, pa.int16())
             pq.write_table(pa.table(columns), folder / "facts.parquet", compression="zstd")
+            lines = ["name\tcount\tnearest", *("\t".join(map(str, row)) for row in self.unmatched)]
+            write_text(folder / "unmatched.tsv", "\n".join(lines) + "\n")
             if self.matched:
                 ours, theirs = zip(*sorted(self.matched.items()), strict=True)
                 table = pa.table({"name": pa.array(ours, pa.string()), "concept": pa.array(theirs, pa.string())})
@@ -106,7 +143,8 @@ class Facts:
         path = Path(path)
         meta = read_meta(path, "facts", FILES)
         try:
-            columns = pq.read_table(path / "facts.parquet", columns=list(COLUMNS)).to_pydict()
+            columns = pq.read_table(path / "facts.parquet").to_pydict()
+            head, relation, tail, source = (tuple(columns[name]) for name in COLUMNS)
             matched = {}
             if (path / "matched.parquet").exists():
                 table = pq.read_table(path / "matched.parquet", columns=["name", "concept"]).to_pydict()
@@ -115,8 +153,7 @@ class Facts:
             raise CogstageError(f"{path} is damaged ({error}); make the facts again") from error
         if any(value is None for name in COLUMNS for value in columns[name]):
             raise CogstageError(f"{path} is damaged (empty cells in facts.parquet); make the facts again")
-        head, relation, tail, source = (tuple(columns[name]) for name in COLUMNS)
-        return cls(head, relation, tail, source, meta["made_with"], matched)
+        return cls(head, relation, tail, source, meta["made_with"], matched, tuple(columns.get("year", ())))
 
 
 def counts_text(made_with: Mapping[str, Any]) -> list[str]:

@@ -42,9 +42,11 @@ def coverage_text(manifest: Mapping[str, Any]) -> list[str]:
     columns = ("facts", "both ends in the graph", "one end in the graph", "no end in the graph")
     rows = [[name, *(row[column] for column in columns)] for name, row in by_relation.items()]
     lines = table(["relation", "facts", "both ends", "one end", "none"], rows)
-    missing = manifest.get("coverage", {}).get("missing most often", {})
+    missing = manifest.get("coverage", {}).get("missing most often", [])
+    if isinstance(missing, Mapping):  # data sets of version 0.1
+        missing = sorted(missing.items(), key=lambda item: (-item[1], item[0]))
     if missing:
-        lines += ["", "Not in the graph, most often: " + ", ".join(f"{name} ({n})" for name, n in missing.items())]
+        lines += ["", "Not in the graph, most often: " + ", ".join(f"{name} ({n})" for name, n in missing)]
     for name, count in manifest.get("left out", {}).get("relations with too few facts", {}).items():
         lines.append(f"Left out: {name}, with {count:,} facts in the graph")
     return lines

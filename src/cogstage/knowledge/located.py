@@ -113,7 +113,7 @@ def _coverage(
             for index, name in enumerate(relations)
         },
         "concepts missing": len(absent),
-        "missing most often": dict(most),
+        "missing most often": [[name, count] for name, count in most],  # a list: JSON objects are sorted by key
     }
 
 

@@ -2,38 +2,53 @@
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
 from pathlib import Path
 
 from cogstage.artefact import is_artefact
 from cogstage.errors import CogstageError, UsageError
+from cogstage.graph.nearest import NearNames
 from cogstage.graph.vocabulary import Vocabulary, fold
+from cogstage.knowledge.names import Step, code_key, forms, system_code, types_agree
 from cogstage.tables import BadRows, read_rows
 
-RULES = ("first", "all", "skip")
+NEAREST = 3  # nodes that unmatched.tsv names as near
+LOOKED_UP = 500  # of the commonest unmatched names, for which near nodes are looked up
+
+
+class Ambiguous(str, Enum):
+    """What happens to a name that fits several concepts."""
+
+    FIRST = "first"
+    ALL = "all"
+    SKIP = "skip"
 
 
 @dataclass(frozen=True)
 class Names:
-    """The concepts that facts are wanted for, and the folded names of each.
+    """The concepts that facts are wanted for, and the names and types of each.
 
     A concept is what a lexicon or graph calls so; a term without one is its own concept.
     """
 
-    concepts_of: Mapping[str, tuple[str, ...]]  # folded name -> concepts, in the order they were met
+    named: Mapping[str, tuple[str, ...]]  # folded name -> concepts, in the order they were met
     concepts: frozenset[str]
+    types: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, named: Iterable[tuple[str, str]]) -> Names:
+    def of(cls, named: Iterable[tuple[str, str]], types: Mapping[str, str] | None = None) -> Names:
         """From pairs (name, concept)."""
         concepts_of: dict[str, dict[str, None]] = {}
         concepts: set[str] = set()
         for name, concept in named:
             concepts.add(concept)
             concepts_of.setdefault(fold(name), {})[concept] = None
-        return cls({name: tuple(found) for name, found in concepts_of.items()}, frozenset(concepts))
+        return cls({name: tuple(found) for name, found in concepts_of.items()}, frozenset(concepts), types or {})
 
     @classmethod
     def of_graph(cls, path: Path | str) -> Names:
@@ -42,99 +57,203 @@ class Names:
         if not is_artefact(path, "graph"):
             raise UsageError(f"{path} is not a graph made by cogstage")
         try:
-            return cls.of(_named(Vocabulary.read(path)))
+            vocabulary = Vocabulary.read(path)
         except (OSError, KeyError, ValueError) as error:  # pyarrow's errors are among these
             raise CogstageError(f"{path} is damaged ({error}); build the graph again") from error
+        concepts = [c or t for c, t in zip(vocabulary.concept, vocabulary.term, strict=True)]
+        return cls.of(_named(vocabulary, concepts), dict(zip(concepts, vocabulary.type, strict=True)))
 
     @classmethod
     def of_lexicon(cls, path: Path | str, bad: BadRows | None = None) -> Names:
-        """The names of a lexicon table: term, and where there are any concept and name."""
+        """The names of a lexicon table: term, and where there are any concept, name and type."""
+        types: dict[str, str] = {}
 
         def named() -> Iterator[tuple[str, str]]:
-            for row in read_rows(path, ["term"], ["concept", "name"], bad):
+            for row in read_rows(path, ["term"], ["concept", "name", "type"], bad):
                 concept = str(row["concept"] or row["term"])
+                if row["type"]:
+                    types[concept] = str(row["type"])
                 yield str(row["term"]), concept
                 if row["name"]:
                     yield str(row["name"]), concept
 
-        return cls.of(named())
+        names = cls.of(named())
+        return cls(names.named, names.concepts, types)
+
+    @cached_property
+    def _by_form(self) -> dict[tuple[int, str], tuple[str, ...]]:
+        """Concepts by every form of their names, with the step of the form."""
+        found: dict[tuple[int, str], dict[str, None]] = {}
+        for name, concepts in self.named.items():
+            for step, form in enumerate(forms(name)):
+                if form:
+                    found.setdefault((step, form), {}).update(dict.fromkeys(concepts))
+        return {key: tuple(concepts) for key, concepts in found.items()}
+
+    @cached_property
+    def by_code(self) -> dict[str, str]:
+        """The concept of each code, for concepts that are written as a code of a known system."""
+        return {key: concept for concept in sorted(self.concepts, reverse=True) if (key := code_key(concept))}
+
+    def find(self, name: str, loosely: bool = True) -> tuple[tuple[str, ...], Step | None]:
+        """The concepts that a name stands for, and the first step at which it agrees with theirs.
+
+        Not ``loosely`` tries the first step alone, which is ten times as fast.
+        """
+        same = self.named.get(fold(name))
+        if same is not None or not loosely:
+            return (same, Step.CASE) if same else ((), None)
+        for number, (step, form) in enumerate(zip(Step, forms(name), strict=True)):
+            found = self._by_form.get((number, form)) if form else None
+            if found:
+                return found, step
+        return (), None
+
+    def allowed(self, concepts: Iterable[str], types: frozenset[str]) -> tuple[str, ...]:
+        """Those of the concepts whose type agrees with one of ``types``."""
+        return tuple(concept for concept in concepts if types_agree(self.types.get(concept, ""), types))
+
+    @cached_property
+    def _near(self) -> NearNames:
+        return NearNames(list(self.named))
+
+    def nearest(self, name: str) -> str:
+        """The nearest nodes of a name that matches none, each with its likeness: ``aspirin (0.86); ...``."""
+        text = fold(name)[:200]
+        near = self._near.nearest(text, NEAREST)
+        return "; ".join(f"{found} ({difflib.SequenceMatcher(None, found, text).ratio():.2f})" for found in near)
 
 
-def _named(vocabulary: Vocabulary) -> Iterator[tuple[str, str]]:
-    concept = [c or t for c, t in zip(vocabulary.concept, vocabulary.term, strict=True)]
+def _named(vocabulary: Vocabulary, concepts: list[str]) -> Iterator[tuple[str, str]]:
     for names in (vocabulary.term, vocabulary.name):
-        yield from ((name, own) for name, own in zip(names, concept, strict=True) if name)
-    yield from ((synonym, concept[node]) for synonym, node in vocabulary.synonyms)
+        yield from ((name, own) for name, own in zip(names, concepts, strict=True) if name)
+    yield from ((synonym, concepts[node]) for synonym, node in vocabulary.synonyms)
 
 
-def check_rule(rule: str) -> None:
-    """Raise unless the ambiguity rule is known."""
-    if rule not in RULES:
-        raise UsageError(f"unknown rule for ambiguous names: {rule}; there are {', '.join(RULES)}")
+def how(step: Step) -> str:
+    """By what a name was matched, for the counts."""
+    return "by name" if step is Step.CASE else f"by name, over {step.value}"
+
+
+def unmatched_rows(counts: Mapping[str, int], names: Names | None) -> tuple[tuple[str, int, str], ...]:
+    """Rows (name, how often, nearest nodes) of what matched nothing, the commonest first."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(
+        (name, count, names.nearest(name) if names is not None and row < LOOKED_UP else "")
+        for row, (name, count) in enumerate(ordered)
+    )
 
 
 @dataclass
 class Matcher:
     """Gathers which concepts of a knowledge base the wanted concepts may stand for, and decides by the rule.
 
-    Ambiguous is a wanted concept whose names lead to several concepts of the knowledge base. ``first`` takes the one
-    that most of its names lead to, then the one whose preferred name it is, then the lowest identifier. ``all`` makes
-    these concepts one. ``skip`` leaves it out.
+    A code that both sides have decides alone. Otherwise names vote, within types that agree; a name that agrees
+    only after a later :class:`Step` counts where none agrees earlier. Ambiguous is a wanted concept whose names lead to
+    several concepts of the knowledge base. ``first`` takes the one that most of its names lead to, then the one whose
+    preferred name it is, then the lowest identifier. ``all`` makes these concepts one. ``skip`` leaves it out.
     """
 
     names: Names
-    rule: str = "first"
-    _votes: dict[str, Counter[str]] = field(default_factory=dict)
+    rule: Ambiguous = Ambiguous.FIRST
+    _votes: dict[str, dict[Step, Counter[str]]] = field(default_factory=dict)
+    _by_code: dict[str, Counter[str]] = field(default_factory=dict)
     _seen: set[tuple[str, str]] = field(default_factory=set)
 
-    def __post_init__(self) -> None:
-        check_rule(self.rule)
-
-    def offer(self, name: str, concept: str, preferred: bool = False) -> None:
+    def offer(self, name: str, concept: str, preferred: bool = False, loosely: bool = True) -> None:
         """The knowledge base calls ``concept`` by this name."""
-        folded = fold(name)
-        wanted = self.names.concepts_of.get(folded)
-        if wanted is None:
+        wanted, step = self.names.find(name, loosely)
+        if step is None:
             return
+        folded = fold(name)
         first_time = (folded, concept) not in self._seen
         self._seen.add((folded, concept))
         for own in wanted:
             # Whole votes for names; a half at most for being preferred, however many sources say so.
-            votes = self._votes.setdefault(own, Counter())
+            votes = self._votes.setdefault(own, {}).setdefault(step, Counter())
             votes[concept] += 2 * first_time
             if preferred and votes[concept] % 2 == 0:
                 votes[concept] += 1
 
+    def offer_code(self, system: str, code: str, concept: str) -> None:
+        """The knowledge base gives ``concept`` this code in a source vocabulary."""
+        own = self.names.by_code.get(system_code(system, code))
+        if own is not None:
+            self._by_code.setdefault(own, Counter())[concept] += 1
+
+    @property
+    def voted(self) -> set[str]:
+        """The concepts of the knowledge base that names lead to."""
+        return {concept for steps in self._votes.values() for votes in steps.values() for concept in votes}
+
     def decide(
-        self, identifiers: frozenset[str] = frozenset()
-    ) -> tuple[dict[str, str], dict[str, str], dict[str, int]]:
-        """Which concept each wanted one stands for, the new name of concepts that were made one, and the counts.
+        self, identifiers: frozenset[str] = frozenset(), types: Mapping[str, frozenset[str]] | None = None
+    ) -> Matched:
+        """Which concept each wanted one stands for.
 
         A wanted concept that is itself among ``identifiers`` (those of the knowledge base) stands for itself.
+        ``types`` are those of the knowledge base's concepts.
         """
-        counts = {"matched by identifier": 0, "matched by name": 0, "ambiguous": 0, "without a match": 0}
-        matched: dict[str, str] = {}
+        result = Matched()
         together: dict[str, str] = {}
         for own in sorted(self.names.concepts):
-            votes = self._votes.get(own, Counter())
             if own in identifiers:
-                counts["matched by identifier"] += 1
-                matched[own] = own
+                result.count("matched by identifier")
+                result.concept[own] = own
                 continue
-            if not votes:
-                counts["without a match"] += 1
+            if own in self._by_code:
+                result.count("matched by source code")
+                codes = self._by_code[own]
+                result.concept[own] = min(codes, key=lambda concept: (-codes[concept], concept))
                 continue
-            ranked = sorted(votes, key=lambda concept: (-votes[concept], concept))
-            counts["ambiguous"] += len(ranked) > 1
-            if len(ranked) > 1 and self.rule == "skip":
+            step, ranked = self._ranked(own, types or {}, result)
+            if step is None:
+                result.count("without a match")
                 continue
-            counts["matched by name"] += 1
-            matched[own] = ranked[0]
-            if self.rule == "all":
+            if len(ranked) > 1:
+                result.count("ambiguous")
+                result.ambiguous[own] = tuple(ranked)
+                if self.rule is Ambiguous.SKIP:
+                    continue
+            result.count("matched " + how(step))
+            result.concept[own] = ranked[0]
+            if self.rule is Ambiguous.ALL:
                 for other in ranked[1:]:
                     _join(together, ranked[0], other)
-        merged = {concept: _root(together, concept) for concept in together}
-        return {own: merged.get(concept, concept) for own, concept in matched.items()}, merged, counts
+        result.merged = {concept: _root(together, concept) for concept in together}
+        result.concept = {own: result.merged.get(concept, concept) for own, concept in result.concept.items()}
+        return result
+
+    def _ranked(self, own: str, types: Mapping[str, frozenset[str]], result: Matched) -> tuple[Step | None, list[str]]:
+        """The concepts that the names of ``own`` lead to at the first step that leads anywhere, best first."""
+        for step in Step:
+            votes = self._votes.get(own, {}).get(step)
+            if votes is None:
+                continue
+            fitting = [c for c in votes if types_agree(self.names.types.get(own, ""), types.get(c, frozenset()))]
+            if fitting:
+                return step, sorted(fitting, key=lambda concept: (-votes[concept], concept))
+            result.count("names of another type passed over")
+        return None, []
+
+
+@dataclass
+class Matched:
+    """What :meth:`Matcher.decide` decided."""
+
+    concept: dict[str, str] = field(default_factory=dict)  # of the knowledge base, for each wanted one
+    merged: dict[str, str] = field(default_factory=dict)  # new names of concepts that were made one
+    ambiguous: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def count(self, what: str) -> None:
+        """One more of these."""
+        self.counts[what] = self.counts.get(what, 0) + 1
+
+    def report(self) -> dict[str, object]:
+        """For ``made_with``: the counts, and the first ambiguous names with what they may stand for."""
+        first = [f"{own}: {', '.join(found[:5])}" for own, found in sorted(self.ambiguous.items())[:20]]
+        return {"names": self.counts, **({"ambiguous names": first} if first else {})}
 
 
 def _root(together: dict[str, str], concept: str) -> str:

@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 
+from cogstage.corpus.formats.omop import table_files
 from cogstage.errors import CogstageError, UsageError
 from cogstage.tables import BadRows, open_bytes
 
@@ -36,6 +39,71 @@ def find_files(folder: Path, wanted: Sequence[str], advice: str) -> dict[str, Pa
     return {name: path for name, path in found.items() if path is not None}
 
 
+def find_tables(folder: Path, wanted: Sequence[str], advice: str) -> dict[str, list[Path]]:
+    """The files of OMOP tables by name, as ``graph build`` finds them; all that are missing are named at once."""
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder; {advice}")
+    found = {name: table_files(folder, name.lower()) for name in wanted}
+    missing = [name for name, paths in found.items() if not paths]
+    if missing:
+        raise UsageError(f"{folder} has no {', '.join(missing)} (CSV, TSV or Parquet); {advice}")
+    return found
+
+
+def table_batches(paths: Sequence[Path], wanted: Sequence[str], bad: BadRows) -> Iterator[pa.RecordBatch]:
+    """Batches of the ``wanted`` columns of a table with a header, all as text and without nulls.
+
+    Vocabulary downloads are separated by tabs and have no quotes; tables that people export have commas and quotes, or
+    are Parquet. Which it is shows in the file. Column names are compared without case; integers that were
+    written as floats (1.0) lose their point.
+    """
+    for path in paths:
+        if path.suffix.lower() == ".parquet":
+            yield from _parquet_batches(path, wanted)
+        else:
+            yield from _separated_batches(path, wanted, bad)
+
+
+def _separated_batches(path: Path, wanted: Sequence[str], bad: BadRows) -> Iterator[pa.RecordBatch]:
+    with open_bytes(path) as handle:
+        first = handle.readline().decode("utf-8-sig", "replace")
+    delimiter = "\t" if "\t" in first else ";" if first.count(";") > first.count(",") else ","
+    columns = [name.strip().strip('"') for name in first.rstrip("\r\n").split(delimiter)]
+    own = _own_names(path, columns, wanted)
+    for batch in batches(path, columns, own, delimiter, bad, header=True, quotes=delimiter != "\t"):
+        yield _as_text(batch, own, wanted)
+
+
+def _own_names(path: Path, columns: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    """How the file writes the wanted columns."""
+    known = {name.lower(): name for name in columns}
+    missing = [name for name in wanted if name.lower() not in known]
+    if missing:
+        raise CogstageError(f"{path}: no column {', '.join(missing)}; the columns are {', '.join(columns)}")
+    return [known[name.lower()] for name in wanted]
+
+
+def _parquet_batches(path: Path, wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    try:
+        with pq.ParquetFile(path) as file:
+            own = _own_names(path, file.schema_arrow.names, wanted)
+            for batch in file.iter_batches(columns=own):
+                yield _as_text(batch, own, wanted)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise CogstageError(f"{path}: damaged or cut short ({str(error).splitlines()[0]})") from error
+
+
+def _as_text(batch: pa.RecordBatch, own: Sequence[str], wanted: Sequence[str]) -> pa.RecordBatch:
+    columns = []
+    for name in own:
+        column = batch.column(name)
+        if not pa.types.is_string(column.type):
+            column = pc.cast(column, pa.string())
+        column = pc.fill_null(column, "")
+        columns.append(pc.replace_substring_regex(column, r"^(\d+)\.0$", r"\1"))
+    return pa.RecordBatch.from_arrays(columns, names=list(wanted))
+
+
 def batches(
     path: Path,
     columns: Sequence[str],
@@ -43,6 +111,7 @@ def batches(
     delimiter: str,
     bad: BadRows,
     header: bool = False,
+    quotes: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of the ``wanted`` columns, all as text.
 
@@ -57,7 +126,12 @@ def batches(
         return "skip"
 
     parse = pa_csv.ParseOptions(
-        delimiter=delimiter, quote_char=False, double_quote=False, escape_char=False, invalid_row_handler=note
+        delimiter=delimiter,
+        quote_char='"' if quotes else False,
+        double_quote=quotes,
+        escape_char=False,
+        newlines_in_values=quotes,
+        invalid_row_handler=note,
     )
     read = pa_csv.ReadOptions(
         use_threads=False, block_size=BLOCK, column_names=None if header else list(columns), encoding="utf8"

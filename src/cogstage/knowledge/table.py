@@ -4,59 +4,81 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from cogstage.graph.vocabulary import fold
-from cogstage.knowledge.facts import Facts
-from cogstage.knowledge.matching import Names, check_rule
+from cogstage.knowledge.choices import one_of
+from cogstage.knowledge.facts import Facts, Statement, year_of
+from cogstage.knowledge.matching import Ambiguous, Names, how, unmatched_rows
+from cogstage.knowledge.names import code_key
 from cogstage.tables import BadRows, read_rows
 
-OTHER_NAMES = {"subject": "head", "predicate": "relation", "object": "tail", "sources": "source"}
+OTHER_NAMES = {"subject": "head", "predicate": "relation", "object": "tail", "sources": "source", "year": "date"}
+UNKNOWN = "unknown to the lexicon or graph"
 
 
 def facts_from_table(
     paths: str | Path | Sequence[str | Path],
     names: Names | None = None,
-    ambiguous: str = "first",
+    ambiguous: Ambiguous | str = Ambiguous.FIRST,
     bad: BadRows | None = None,
 ) -> Facts:
     """Facts of one or several tables.
 
-    With ``names``, heads and tails that are not concepts there are matched by their folded name; one that fits
+    With ``names``, heads and tails that are not concepts there are matched by code, then by name; one that fits
     several concepts is treated as ``ambiguous`` says: the ``first``, ``all`` of them, or ``skip``. Those that fit none
-    stay as they are. ``made_with["names"]`` counts what happened.
+    stay as they are and are listed in ``Facts.unmatched``. ``made_with["names"]`` counts what happened. A ``date``
+    column (a year or a day) says since when a fact is known.
     """
-    check_rule(ambiguous)
+    rule = one_of(Ambiguous, ambiguous, "ambiguous")
     bad = bad or BadRows()
     seen: dict[str, tuple[str, ...]] = {}
     counts: Counter[str] = Counter()
+    unmatched: Counter[str] = Counter()
+    several: dict[str, tuple[str, ...]] = {}
 
     def concepts(name: str) -> tuple[str, ...]:
         if name not in seen:
-            seen[name], kind = _match(name, names, ambiguous)
-            counts[kind] += 1
+            found, kind = _match(name, names)
+            counts["ambiguous" if len(found) > 1 else kind] += 1
+            if len(found) > 1:
+                several[name] = found
+                found = {Ambiguous.FIRST: found[:1], Ambiguous.ALL: found, Ambiguous.SKIP: ()}[rule]
+            seen[name] = found
+            if kind == UNKNOWN:
+                unmatched[name] = 0
+        if name in unmatched:
+            unmatched[name] += 1
         return seen[name]
 
-    def rows() -> Iterator[tuple[str, str, str, str]]:
-        for row in read_rows(paths, ["head", "relation", "tail"], ["source"], bad, OTHER_NAMES):
+    def rows() -> Iterator[Statement]:
+        for row in read_rows(paths, ["head", "relation", "tail"], ["source", "date"], bad, OTHER_NAMES):
             relation, source = str(row["relation"]).strip(), str(row["source"] or "")
+            year = year_of(row["date"])
+            if year is None and row["date"] not in (None, ""):
+                bad.report(f"{row.where('date')}: {row['date']} is no date; write a year or YYYY-MM-DD")
+                continue
             for head in concepts(str(row["head"]).strip()):
                 for tail in concepts(str(row["tail"]).strip()):
-                    yield head, relation, tail, source
+                    yield Statement(head, relation, tail, source, year)
 
     listed = [paths] if isinstance(paths, (str, Path)) else list(paths)
-    facts = Facts.of(rows(), {"from": "table", "files": [Path(path).name for path in listed], "ambiguous": ambiguous})
-    made_with = {**facts.made_with, "bad rows": bad.count, "names": dict(sorted(counts.items()))}
-    return Facts(facts.head, facts.relation, facts.tail, facts.source, made_with)
+    made_with = {"from": "table", "files": [Path(path).name for path in listed], "ambiguous": rule.value}
+    facts = Facts.of(rows(), made_with)
+    details: dict[str, object] = {"bad rows": bad.count, "names": dict(sorted(counts.items()))}
+    if several:
+        details["ambiguous names"] = [f"{name}: {', '.join(found[:5])}" for name, found in sorted(several.items())[:20]]
+    return replace(facts, made_with={**facts.made_with, **details}, unmatched=unmatched_rows(unmatched, names))
 
 
-def _match(name: str, names: Names | None, ambiguous: str) -> tuple[tuple[str, ...], str]:
-    """The concepts a name stands for, and by which way it came to them."""
+def _match(name: str, names: Names | None) -> tuple[tuple[str, ...], str]:
+    """The concepts a name stands for, and how it came to them."""
     if names is None or name in names.concepts:
         return (name,), "taken as they stand"
-    found = names.concepts_of.get(fold(name), ())
-    if not found:
-        return (name,), "unknown to the lexicon or graph"
-    if len(found) == 1:
-        return found, "matched by name"
-    return {"first": found[:1], "all": found, "skip": ()}[ambiguous], "ambiguous"
+    code = code_key(name)
+    if code is not None and code in names.by_code:
+        return (names.by_code[code],), "matched by source code"
+    found, step = names.find(name)
+    if step is None:
+        return (name,), UNKNOWN
+    return found, "matched " + how(step)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cogstage.knowledge.choices import one_of
 from cogstage.knowledge.facts import Facts
-from cogstage.knowledge.matching import Matcher, Names
+from cogstage.knowledge.matching import Ambiguous, Matched, Matcher, Names, unmatched_rows
 from cogstage.knowledge.relation_map import UMLS_RELATIONS, UMLS_TYPES, Oriented, orient, read_relation_map, read_types
 from cogstage.knowledge.streams import batches, find_files
 from cogstage.progress import SILENT, Progress
@@ -69,7 +70,7 @@ Statement = tuple[str, str, str, str]  # a, their relation, b, source
 def facts_from_umls(
     meta: Path | str,
     names: Names | None = None,
-    ambiguous: str = "first",
+    ambiguous: Ambiguous | str = Ambiguous.FIRST,
     sources: Collection[str] = (),
     relation_map: Path | str | None = None,
     language: str = "ENG",
@@ -81,13 +82,15 @@ def facts_from_umls(
 
     MRREL reads from CUI2 to CUI1: a row says "CUI2 RELA CUI1". Rows of other ``sources`` (SAB; none means all) and
     suppressed rows are passed over. Only concepts with a name in ``language`` that is not suppressed take part. With
-    ``names`` (of a lexicon or graph) each of its concepts is matched to a CUI, by being one or by its names, and only
-    facts between matched ones are kept; ``Facts.matched`` says what stands for what.
+    ``names`` (of a lexicon or graph) each of its concepts is matched to a CUI: by being one, by a source code
+    (MRCONSO's SAB and CODE), or by its names within types that agree. Only facts between matched ones are kept;
+    ``Facts.matched`` says what stands for what, ``Facts.unmatched`` which concepts of the facts led to no node.
     """
     bad = bad or BadRows()
+    rule = one_of(Ambiguous, ambiguous, "ambiguous")
     files = find_files(Path(meta), FILES, ADVICE)
     rules = read_relation_map(relation_map or UMLS_RELATIONS)
-    matcher = None if names is None else Matcher(names, ambiguous)
+    matcher = None if names is None else Matcher(names, rule)
     counts: Counter[str] = Counter()
 
     progress.start("Reading MRREL")
@@ -96,29 +99,28 @@ def facts_from_umls(
     )
     progress.done(f"{counts['rows']:,} rows, {len(statements):,} of them with a relation that is wanted")
     concepts = {concept for first, _, second, _ in statements for concept in (first, second)}
-    types = _types(files["MRSTY.RRF"], concepts, bad)
 
     progress.start("Reading MRCONSO")
     named = _Named(concepts, names.concepts if names else frozenset())
     _read_names(files["MRCONSO.RRF"], language, keep_suppressed, named, matcher, bad, progress)
     progress.done(f"{named.rows:,} names in {language}")
 
-    matched: dict[str, str] = {}
-    merged: Mapping[str, str] = {}
-    matching: dict[str, int] = {}
-    if matcher is not None:
-        matched, merged, matching = matcher.decide(frozenset(named.identifiers))
-    wanted = set(matched.values()) if names is not None else None
+    types = _types(files["MRSTY.RRF"], concepts | (matcher.voted if matcher else set()), bad)
+    matched = Matched() if matcher is None else matcher.decide(frozenset(named.identifiers), types)
+    wanted = set(matched.concept.values()) if names is not None else None
+    unmatched: Counter[str] = Counter()
     said = Oriented()
 
     def rows() -> Iterator[tuple[str, str, str, str]]:
         for head, relation, tail, source in orient(statements.elements(), rules, types, said):
-            if head not in named.found or tail not in named.found:
+            if head not in named.name or tail not in named.name:
                 counts["without a name in the language"] += 1
                 continue
-            head, tail = merged.get(head, head), merged.get(tail, tail)
-            if wanted is not None and (head not in wanted or tail not in wanted):
+            head, tail = matched.merged.get(head, head), matched.merged.get(tail, tail)
+            missing = [] if wanted is None else [end for end in (head, tail) if end not in wanted]
+            if missing:
                 counts["not in the lexicon or graph"] += 1
+                unmatched.update(named.name.get(end, end) for end in missing)
                 continue
             yield head, relation, tail, source
 
@@ -127,17 +129,17 @@ def facts_from_umls(
         "relation map": Path(relation_map).name if relation_map else "default",
         "sources": sorted(sources) or "all",
         "language": language,
-        "ambiguous": ambiguous,
+        "ambiguous": rule.value,
     }
-    facts = Facts.of(rows(), made_with, matched)
+    facts = Facts.of(rows(), made_with, matched.concept)
     details = {
         "MRREL": dict(counts),
         "turned round by their types": dict(said.turned),
         "heads and tails of other types": dict(said.other_types),
-        "names": matching,
+        **matched.report(),
         "bad rows": bad.count,
     }
-    return Facts(facts.head, facts.relation, facts.tail, facts.source, {**facts.made_with, **details}, facts.matched)
+    return replace(facts, made_with={**facts.made_with, **details}, unmatched=unmatched_rows(unmatched, names))
 
 
 def read_statements(
@@ -192,7 +194,7 @@ class _Named:
     rows: int = 0
 
     def __post_init__(self) -> None:
-        self.found: set[str] = set()
+        self.name: dict[str, str] = {}  # of the wanted concepts: the preferred one, else the first
         self.identifiers: set[str] = set()
 
 
@@ -205,24 +207,25 @@ def _read_names(
     bad: BadRows,
     progress: Progress,
 ) -> None:
-    columns = ["CUI", "LAT", "TS", "STT", "ISPREF", "STR", "SUPPRESS"]
+    columns = ["CUI", "LAT", "TS", "STT", "ISPREF", "SAB", "CODE", "STR", "SUPPRESS"]
     for batch in batches(path, MRCONSO, columns, "|", bad):
         progress.advance(batch.num_rows)
         batch = batch.filter(pc.equal(batch.column("LAT"), language))
         if not keep_suppressed:
             batch = batch.filter(pc.equal(batch.column("SUPPRESS"), "N"))
         named.rows += batch.num_rows
-        concepts = batch.column("CUI").to_pylist()
-        for concept in set(concepts):
-            if concept in named.wanted:
-                named.found.add(concept)
+        preferred = pc.and_(
+            pc.equal(batch.column("TS"), "P"),
+            pc.and_(pc.equal(batch.column("STT"), "PF"), pc.equal(batch.column("ISPREF"), "Y")),
+        ).to_pylist()
+        concepts, texts, sources, codes = (batch.column(name).to_pylist() for name in ("CUI", "STR", "SAB", "CODE"))
+        for concept, name, best in zip(concepts, texts, preferred, strict=True):
+            if concept in named.wanted and (best or concept not in named.name):
+                named.name[concept] = name
             if concept in named.theirs:
                 named.identifiers.add(concept)
         if matcher is None:
             continue
-        preferred = pc.and_(
-            pc.equal(batch.column("TS"), "P"),
-            pc.and_(pc.equal(batch.column("STT"), "PF"), pc.equal(batch.column("ISPREF"), "Y")),
-        )
-        for concept, name, best in zip(concepts, batch.column("STR").to_pylist(), preferred.to_pylist(), strict=True):
-            matcher.offer(name, concept, best)
+        for concept, name, best, source, code in zip(concepts, texts, preferred, sources, codes, strict=True):
+            matcher.offer(name, concept, best, loosely=concept in named.wanted)
+            matcher.offer_code(source, code, concept)
