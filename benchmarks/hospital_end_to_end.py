@@ -28,10 +28,10 @@ RELATION = "may_treat"
 MEMORY_LIMIT_MB = 16 * 1024
 ASKED, EXAMPLES = 500, 5  # test pairs whose rationales are checked against the rules; those that are shown
 # Shortened from 12 passes over the nodes, 12 over the facts and 4 epochs, which take some 25 minutes of an idle core.
-TRAINING = {"pretrain_recall": "1", "pretrain_recognition": "2", "epochs": "1"}
+TRAINING = {"recall_passes": "1", "recognition_passes": "2", "decision_epochs": "1"}
 QUICK = Plan(terms=1_500, groups=12, patients=600, notes=5, table=0.05)
 QUICK_TRAINING = {
-    **{"pretrain_recall": "1", "pretrain_recognition": "6", "epochs": "2"},
+    **{"recall_passes": "1", "recognition_passes": "6", "decision_epochs": "1"},
     **{"dimension": "32", "tower": "32", "associations": "8", "least_steps": "0", "folds": "2"},
 }
 
@@ -138,7 +138,7 @@ def against_the_truth(folder: Path, plan: Plan) -> dict[str, Any]:
     """What the stages found beside what was planted: test figures, the rules' own figures, and true rationales."""
     from cogstage.graph.cooccurrence import Graph
     from cogstage.knowledge.dataset import SPLITS, Dataset
-    from cogstage.model.measures import dev_measures
+    from cogstage.training.measures import dev_measures
 
     hospital, graph, dataset = Hospital(plan), Graph.load(folder / "graph"), Dataset.load(folder / "dataset")
     number = np.array([int(concept[1:]) for concept in graph.vocabulary.term])  # of each node's term
@@ -178,7 +178,7 @@ def _figures(path: Path) -> dict[str, float]:
 def _check(hospital: Hospital, record: Mapping[str, Any]) -> list[bool]:
     """For each rationale of a prediction, whether the hospital's rules hold it."""
     flags = []
-    for rationale in record["rationales"]:
+    for rationale in _reasons(record):
         ends = [np.array([int(rationale[end]["key"][1:])]) for end in ("head", "tail")]
         relation = rationale["relation"]
         if relation.endswith("_inverse"):
@@ -187,13 +187,18 @@ def _check(hospital: Hospital, record: Mapping[str, Any]) -> list[bool]:
     return flags
 
 
+def _reasons(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The recognised triples that speak for a prediction."""
+    return [reason for reason in record["reasons_for"] if reason["relation_probability"] >= 0.5]
+
+
 def _example(record: Mapping[str, Any], flags: list[bool], facts: set[tuple[str, str]]) -> dict[str, Any]:
     """A prediction for people to read, and whether the pair is a fact."""
 
     def triple(part: Mapping[str, Any]) -> str:
         return f"{part['head']['name']} {part['relation']} {part['tail']['name']}"
 
-    rationales = [(triple(part), flag) for part, flag in zip(record["rationales"], flags, strict=True)]
+    rationales = [(triple(part), flag) for part, flag in zip(_reasons(record), flags, strict=True)]
     held = "yes" if (record["head"]["key"], record["tail"]["key"]) in facts else "no"
     return {"pair": triple(record), "probability": record["probability"], "label": held, "rationales": rationales}
 

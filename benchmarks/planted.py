@@ -45,12 +45,7 @@ class Plan:
 
 
 REFERENCE = "svd+distmult"
-PAPER_COURSE: dict[str, Any] = {  # what the preset paper needs to settle on so little data
-    "pretrain_recall": 12,
-    "pretrain_recognition": 12,
-    "learning_rate": 3e-3,
-    "epochs": 25,
-}
+PAPER_COURSE: dict[str, Any] = {"learning_rate": 3e-3, "epochs": 40, "minimum_epochs": 25}
 PAPER = Plan(terms=52_804, edges=16_200_000, topics=400, facts=3_692, relations=5)  # 25,848 training pairs
 
 
@@ -151,9 +146,8 @@ def known_answer(plan: dict[str, Any], method: str) -> dict[str, Any]:
     """Train on a planted data set and say what a preset of cogstage, or a baseline, makes of its test pairs."""
     from benchmarks.harness import measured
     from cogstage.baselines.resolver import resolve
-    from cogstage.model.config import PRESETS
-    from cogstage.model.measures import dev_measures
-    from cogstage.rationale.cogstage import CogStage
+    from cogstage.estimator import PRESETS, CogStage
+    from cogstage.training.measures import dev_measures
 
     graph, dataset = planted(Plan(**plan))
     test = dataset.pairs("may_treat", "test")

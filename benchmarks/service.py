@@ -65,7 +65,7 @@ def memory_mb(process: int) -> float:
 
 def addresses(model: str, number: int, seed: int) -> list[str]:
     """Different pairs to explain."""
-    from cogstage.rationale.cogstage import CogStage
+    from cogstage.estimator import CogStage
 
     loaded = CogStage.load(model)
     relation = loaded.relations[0]
@@ -124,7 +124,7 @@ def _quantiles(taken: list[float]) -> dict[str, float]:
 
 def in_python(model: str, paths: list[str]) -> dict[str, Any]:
     """The same pairs without a service."""
-    from cogstage.rationale.cogstage import CogStage
+    from cogstage.estimator import CogStage
 
     loaded = CogStage.load(model)
     pairs = [dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(path).query)) for path in paths]
@@ -152,7 +152,7 @@ def cpu_of(process: int) -> float:
 def untrained_model(out: str) -> None:
     """A model whose answers mean nothing, which is no matter for the time that they take."""
     from benchmarks.planted import Plan, planted
-    from cogstage.rationale.cogstage import CogStage
+    from cogstage.estimator import CogStage
 
     graph, dataset = planted(Plan(terms=2_000, edges=60_000, topics=20, facts=200))
     CogStage("may_treat", warm_start="none").fit(graph, dataset, time_limit=1e-3).save(out)
@@ -161,8 +161,8 @@ def untrained_model(out: str) -> None:
 def embedded_model(folder: str, seconds: float) -> None:
     """A may_treat model of the embedded data set."""
     from cogstage.data import embedded
+    from cogstage.estimator import CogStage
     from cogstage.knowledge.build import build_dataset
-    from cogstage.rationale.cogstage import CogStage
 
     graph = embedded.graph()
     data = build_dataset(graph, embedded.facts(), f"{folder}/data", seed=0)

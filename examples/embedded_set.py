@@ -22,9 +22,9 @@ def main() -> None:
 
         prediction = model.predict("Propranolol", "Angina Pectoris", k=5)
         print(f"Propranolol may treat Angina Pectoris: {prediction.probability:.2f}, because")
-        for reason in prediction.rationales:
+        for reason in prediction.reasons:
             known = "known" if reason.known_fact else "assumed"
-            print(f"  {reason.score:.3f}  {reason.head.name} {phrase(reason.relation)} {reason.tail.name} ({known})")
+            print(f"  {reason.share:+.3f}  {reason.head.name} {phrase(reason.relation)} {reason.tail.name} ({known})")
 
         drug = graph.vocabulary.find("Propranolol")
         disorders = model.ends("may_treat", "tail")

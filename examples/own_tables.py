@@ -57,8 +57,8 @@ def main() -> None:
         chosen = test.label.argmax()  # the first true one
         prediction = model.predict(int(test.head[chosen]), int(test.tail[chosen]))
         print(f"{prediction.head.name} may treat {prediction.tail.name}: {prediction.probability:.2f}, because")
-        for reason in prediction.rationales:
-            print(f"  {reason.score:.3f}  {reason.head.name} {reason.relation} {reason.tail.name}")
+        for reason in prediction.reasons:
+            print(f"  {reason.share:+.3f}  {reason.head.name} {reason.relation} {reason.tail.name}")
 
 
 if __name__ == "__main__":

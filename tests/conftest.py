@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from cogstage.rationale.cogstage import CogStage
+    from cogstage.estimator import CogStage
 
 
 @pytest.fixture(scope="session")
@@ -29,6 +29,6 @@ def small_model_folder(shared_folder: Path) -> Path:
 @pytest.fixture(scope="session")
 def model(small_model_folder: Path) -> CogStage:
     """A small trained model."""
-    from cogstage.rationale.cogstage import CogStage
+    from cogstage.estimator import CogStage
 
     return CogStage.load(small_model_folder)

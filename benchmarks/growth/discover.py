@@ -13,7 +13,7 @@ from benchmarks.harness import measured
 def rank(candidates: int, nodes: int) -> dict[str, Any]:
     """The 20 best of so many candidates, each looked at for the first time."""
     from benchmarks.planted import Plan, planted
-    from cogstage.rationale.cogstage import CogStage
+    from cogstage.estimator import CogStage
     from cogstage.rationale.discover import discover
 
     plan = Plan(terms=nodes, edges=20 * nodes, topics=max(4, nodes // 130), facts=400)

@@ -30,7 +30,7 @@ def step(nodes: int, edges: int) -> dict[str, Any]:
 
     from cogstage.model.recall import Recall, RecallTargets
 
-    targets = RecallTargets.of_ppmi(_graph(nodes, edges).ppmi())
+    targets = RecallTargets.from_ppmi(_graph(nodes, edges).ppmi())
     torch.manual_seed(0)
     recall = Recall(nodes, DIMENSION)
     batch = np.random.default_rng(0).choice(targets.nodes, BATCH, replace=False)
@@ -42,15 +42,14 @@ def step(nodes: int, edges: int) -> dict[str, Any]:
 
 
 def associations(nodes: int, edges: int) -> dict[str, Any]:
-    """What comes to mind for a batch of terms, out of all."""
+    """The associations of a batch of terms, out of all."""
     import torch
 
-    from cogstage.model.recall import Recall
+    from cogstage.model.recall import Associations
 
     torch.manual_seed(0)
-    recall = Recall(nodes, DIMENSION)
-    batch, everything = torch.arange(BATCH), torch.arange(nodes)
-    return _timed(lambda: recall.associations(batch, everything, 32))
+    tower, batch, everything = torch.randn(nodes, DIMENSION), torch.arange(BATCH), torch.arange(nodes)
+    return _timed(lambda: Associations(tower, everything, 32).find(batch))
 
 
 def _graph(nodes: int, edges: int) -> Any:

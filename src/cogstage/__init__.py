@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cogstage.artefact import software_version
     from cogstage.errors import CogstageError, LeakageError, UsageError
+    from cogstage.estimator import CogStage
     from cogstage.evaluation.compare import compare
     from cogstage.graph.cooccurrence import Graph
     from cogstage.graph.importers import import_edges
@@ -18,18 +19,17 @@ if TYPE_CHECKING:
     from cogstage.knowledge.dataset import Dataset
     from cogstage.knowledge.facts import Facts
     from cogstage.knowledge.table import facts_from_table
-    from cogstage.rationale.cogstage import CogStage
-    from cogstage.rationale.record import Prediction, Rationale
+    from cogstage.rationale.record import Prediction, Reason
 
 _HOMES = {
-    "CogStage": "cogstage.rationale.cogstage",
+    "CogStage": "cogstage.estimator",
     "CogstageError": "cogstage.errors",
     "Dataset": "cogstage.knowledge.dataset",
     "Facts": "cogstage.knowledge.facts",
     "Graph": "cogstage.graph.cooccurrence",
     "LeakageError": "cogstage.errors",
     "Prediction": "cogstage.rationale.record",
-    "Rationale": "cogstage.rationale.record",
+    "Reason": "cogstage.rationale.record",
     "UsageError": "cogstage.errors",
     "build_dataset": "cogstage.knowledge.build",
     "compare": "cogstage.evaluation.compare",
@@ -46,7 +46,7 @@ __all__ = [
     "Graph",
     "LeakageError",
     "Prediction",
-    "Rationale",
+    "Reason",
     "UsageError",
     "build_dataset",
     "compare",

@@ -103,6 +103,16 @@ class TripleIndex:
         known: np.ndarray = self.table[row, relation]
         return known if hidden is None else known & (self.folds[row] != hidden)
 
+    def triples(self) -> Triples:
+        """All triples, inverses read forward."""
+        row, relation = np.nonzero(self.table[:-1, : self.relations])
+        head = self._keys[row] // max(self.nodes, 1)
+        return Triples(head.astype(np.int32), relation.astype(np.int16), self.other[row].astype(np.int32))
+
+    def adding(self, triples: Triples) -> TripleIndex:
+        """An index of these triples and further ones, without folds."""
+        return TripleIndex(Triples.join([self.triples(), triples]), self.relations, self.nodes)
+
     def joined(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
         """Whether each pair holds any relation in either direction."""
         return self._rows(head, tail) < len(self._keys)

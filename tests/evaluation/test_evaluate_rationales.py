@@ -22,7 +22,7 @@ def test_evaluate_with_rationales_and_a_second_seed(
         run(arguments)
     assert not ended.value.code
     printed = capsys.readouterr().out
-    for words in ("p falls without them, K=5", "effective assumptions", "uniform attention", "Jaccard@5"):
+    for words in ("p falls without them, K=5", "effective reasons", "uniform weights", "Jaccard@5"):
         assert words in printed
     assert "triples that restate the target" in printed
     figures = json.loads((tmp_path / "out" / "metrics.json").read_text(encoding="utf-8"))

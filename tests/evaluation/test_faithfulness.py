@@ -2,47 +2,69 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
+from dataclasses import replace
+from itertools import permutations
 
+import numpy as np
 import pytest
-import torch
 from small_model import small_data, small_model
 
 from cogstage.errors import UsageError
+from cogstage.estimator import CogStage
+from cogstage.evaluation import faithfulness
 from cogstage.evaluation.faithfulness import (
     count_restated,
     held_out_facts,
     leave_one_out,
     measure_faithfulness,
-    scores_of,
 )
 from cogstage.evaluation.stability import ablations, jaccard, stability
-from cogstage.rationale.cogstage import CogStage
+from cogstage.rationale.explain import ReasonArrays
+from cogstage.rationale.predictor import StagedPredictor
+
+HEAD, TAIL = np.array([4, 10]), np.array([7, 133])
 
 
-def literal_probability(assumptions, row: int, keep: set[int], attention: str) -> float:  # type: ignore[no-untyped-def]
-    """p with only ``keep`` left, the softmax written out."""
-    assert attention == "softmax"
-    gates = {place: math.exp(float(assumptions.gate[row, place])) for place in keep}
-    total = sum(gates.values())
-    logit = sum(weight / total * float(assumptions.value[row, place]) for place, weight in gates.items())
-    return 1 / (1 + math.exp(-(logit + float(assumptions.bias))))
+def literal_logit(bias: float, contributions: list[float], n: int) -> float:
+    best = sorted((c for c in contributions if c > 0), reverse=True)[:n]
+    worst = sorted(c for c in contributions if c < 0)[:n]
+    return bias + sum(best) + sum(worst)
 
 
-@torch.no_grad()
-def test_removal_means_the_softmax_is_taken_again(model: CogStage) -> None:
-    assert model.config.attention == "softmax"  # what the literal reading is written for
-    assumptions = model.assumptions([4, 10], [7, 133], "may_treat")
-    valid = assumptions.valid.tolist()
-    chosen = scores_of(assumptions).argsort(dim=1, descending=True)[:, :3]
-    falls = leave_one_out(model.network, assumptions, chosen)
+def test_not_recognised_means_the_next_reason_steps_in(model: CogStage) -> None:
+    found = model.predictor.removable(HEAD, TAIL, 0)
+    bias = float(model.fitted.network.decision.bias[0].detach())  # type: ignore[union-attr]
+    chosen = np.argsort(-found.score, axis=1)[:, :8]
+    after = leave_one_out(found, chosen)
     for row in range(2):
-        places = {place for place, held in enumerate(valid[row]) if held}
-        whole = literal_probability(assumptions, row, places, "softmax")
-        for column, place in enumerate(chosen[row].tolist()):
-            without = literal_probability(assumptions, row, places - {place}, "softmax")
-            assert float(falls[row, column]) == pytest.approx(whole - without, abs=1e-5)
+        c = found.score[row].tolist()
+        for column, at in enumerate(chosen[row].tolist()):
+            left = c[:at] + c[at + 1 :]
+            assert after[row, column] == pytest.approx(literal_logit(bias, left, model.config.reasons))  # type: ignore[attr-defined]
+
+
+def test_not_recalled_means_the_weights_are_taken_again(model: CogStage) -> None:
+    """Without one association, the softmax over the others of its end; everything else stays."""
+    assert isinstance(model.predictor, StagedPredictor)
+    answer = model.predictor.answer(HEAD, TAIL, 0)
+    found = model.predictor.removable(HEAD, TAIL, 0)
+    decision = model.predictor.network.decision
+    n, many = model.config.reasons, answer.association.shape[2]  # type: ignore[attr-defined]
+    sharpness, scale = decision.sharpness[0].exp().tolist(), decision.scale[0].exp().tolist()
+    for number in (0, many - 1, many, 2 * many - 1):
+        after = found.decide_without_association(np.array([number, number]))
+        for row in range(2):
+            c = []
+            for kind in (0, 1):
+                likeness = answer.likeness[row, kind].double().numpy()
+                left = [m for m in range(many) if kind * many + m != number]
+                power = np.exp(sharpness[kind] * likeness[left])
+                for m, weight in zip(left, power / power.sum(), strict=True):
+                    score = answer.score[row, kind, m].double().numpy()
+                    value = decision.value[0].detach().double().numpy() * np.where(score > 0, score, score / 4)
+                    value = value + decision.fact[0].detach().double().numpy() * answer.known[row, kind, m].numpy()
+                    c += (scale[kind] * weight * value).tolist()
+            assert after[row] == pytest.approx(literal_logit(float(decision.bias[0].detach()), c, n), abs=1e-5)
 
 
 def test_figures_are_within_their_bounds_and_complete(model: CogStage) -> None:
@@ -57,52 +79,90 @@ def test_figures_are_within_their_bounds_and_complete(model: CogStage) -> None:
     for control in ("top", "random", "lowest"):
         assert -1 <= measured.mean(f"comprehensiveness@5, {control}") <= 1
         assert 0 <= measured.mean(f"decision kept by {control}@5 alone") <= 1
-    assert 1 <= measured.mean("effective assumptions") <= model.config.associations**2
-    assert -1 <= measured.mean("Kendall's τ with leave-one-out") <= 1
-    assert 0 <= measured.mean("removal raises p, top@5") <= 1
+    assert 1 <= measured.mean("effective reasons") <= 2 * model.config.reasons  # type: ignore[attr-defined]
+    assert measured.mean("Kendall's τ, not recognised") == pytest.approx(1.0)
+    assert measured.mean("removal raises p, top@5, not recognised") == 0.0
+    assert measured.mean("NAOPC") == pytest.approx(1.0)
+    assert -1 <= measured.mean("Kendall's τ, not recalled") <= 1
 
 
-def test_all_assumptions_alone_change_nothing_and_none_leave_the_bias(model: CogStage) -> None:
-    assumptions = model.assumptions([4], [7], "may_treat")
-    with torch.no_grad():
-        everything = model.network.decide(assumptions, torch.ones_like(assumptions.valid))
-        nothing = model.network.decide(assumptions, torch.zeros_like(assumptions.valid))
-    assert float(everything) == pytest.approx(float(assumptions.logit), abs=1e-5)
-    assert float(nothing) == pytest.approx(float(assumptions.bias.detach()), abs=1e-5)
+def test_random_control_is_not_the_top(model: CogStage) -> None:
+    _, data = small_data()
+    measured = measure_faithfulness(model, data, "may_treat", pairs=64, ks=(1,))
+    top, random = (measured.values[f"comprehensiveness@1, {control}"] for control in ("top", "random"))
+    assert (random <= top + 1e-9).all()
+    assert random.mean() < top.mean()
+
+
+class Made:
+    """Four assumptions with given contributions, of which the sum counts; a stand-in for a model."""
+
+    head = tail = relation = np.zeros((1, 4), int)
+    recognised = np.ones((1, 4), bool)
+
+    def __init__(self, score: list[float]) -> None:
+        self.score = self.share = np.array([score])
+
+    def decide(self, keep: np.ndarray) -> np.ndarray:
+        kept = np.where(keep, self.score, 0.0)
+        return np.asarray(kept.sum(1) + kept[:, 0] * kept[:, 1])  # not additive: the best order needs a search
+
+    def associations(self) -> tuple[np.ndarray, int]:
+        return np.arange(4)[None], 4
+
+    def decide_without_association(self, number: np.ndarray) -> np.ndarray:
+        return self.decide(np.arange(4) != number[:, None])
+
+
+def test_naopc_is_normalised_by_the_best_and_worst_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faithfulness, "AOPC_STEPS", 2)
+    made = Made([1.0, 0.8, 0.3, -0.2])
+    curves = {order: float(faithfulness._curve(made, np.array([order]))[0]) for order in permutations(range(4), 2)}
+    best, worst = max(curves.values()), min(curves.values())
+    for order in ((0, 1), (2, 3), (3, 0)):
+        ranked = np.array([[*order, *(i for i in range(4) if i not in order)]])
+        expected = (curves[order] - worst) / (best - worst)
+        assert float(faithfulness._naopc(made, ranked)[0]) == pytest.approx(expected)
 
 
 def test_restated_targets_would_be_counted(model: CogStage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The count is 0 because of the mask, not because nothing is looked at: without the mask it is not 0."""
+    """The count is 0 because no reason restates its target, not because nothing is looked at."""
     _, data = small_data()
-    assert count_restated(model, data, "may_treat", k=5)[0] == 0
-    original = model.assumptions
+    assert count_restated(model, data, "may_treat")[0] == 0
+    original = StagedPredictor.reasons
 
-    def unmasked(head, tail, relation, network=None):  # type: ignore[no-untyped-def]
-        """All weight on an assumption that is the target itself."""
-        assumptions = original(head, tail, relation, network)
-        recalled = assumptions.recalled
-        heads, tails = (
-            dataclasses.replace(side, term=side.target[:, None].expand_as(side.term))
-            for side in (recalled.heads, recalled.tails)
-        )
-        recalled = dataclasses.replace(recalled, heads=heads, tails=tails)
-        probability = torch.zeros_like(assumptions.distinct_probability)
-        probability[:, data.relations.index(relation)] = 1
-        attention = torch.zeros_like(assumptions.attention)
-        attention[:, 0] = 1
-        return dataclasses.replace(
-            assumptions, recalled=recalled, attention=attention, distinct_probability=probability
-        )
+    def restating(self, head, tail, target, calibration) -> ReasonArrays:  # type: ignore[no-untyped-def]
+        arrays = original(self, head, tail, target, calibration)
+        share = np.zeros_like(arrays.share)
+        share[:, 0] = 1.0
+        full = {"head": head[:, None], "tail": tail[:, None], "relation": target}
+        wide = {name: np.broadcast_to(value, share.shape) for name, value in full.items()}
+        return replace(arrays, share=share, **wide)
 
-    monkeypatch.setattr(model, "assumptions", unmasked)
-    assert count_restated(model, data, "may_treat", k=5)[0] == len(data.pairs("may_treat", "test"))
+    monkeypatch.setattr(StagedPredictor, "reasons", restating)
+    assert count_restated(model, data, "may_treat")[0] == len(data.pairs("may_treat", "test"))
 
 
-def test_held_out_facts_are_those_of_dev_and_test_in_both_directions() -> None:
+def test_precision_counts_held_out_facts_alone(model: CogStage) -> None:
+    """A training fact among the reasons is passed over: it says nothing about what was recognised."""
     _, data = small_data()
-    held_out = held_out_facts(data)
+    held_out, count = held_out_facts(data), len(data.relations)
+    found = model.predictor.removable(HEAD, TAIL, 0)
+    order = np.argsort(-found.score, axis=1, kind="stable")
+    made = faithfulness._held_out_precision(model, found, {"top": order, "random": order}, held_out, (5,))
+    for row in range(2):
+        hits = seen = 0
+        for at in order[row]:
+            triple = (found.head[row, at], found.relation[row, at], found.tail[row, at])
+            if found.score[row, at] <= 0 or not found.recognised[row, at] or seen == 5:
+                continue
+            if model.facts.contains(*(np.array([x]) for x in triple))[0]:
+                continue
+            seen += 1
+            hits += bool(held_out.contains(*(np.array([x]) for x in triple))[0])
+        value = made["precision@5 on held-out facts, top"][row]
+        assert value == pytest.approx(hits / seen) if seen else np.isnan(value)
     test, train = data.facts("test"), data.facts("train")
-    count = len(data.relations)
     assert held_out.contains(test.head, test.relation, test.tail).all()
     assert held_out.contains(test.tail, test.relation + count, test.head).all()
     assert not held_out.contains(train.head, train.relation, train.tail).any()
@@ -129,7 +189,7 @@ def test_another_seed_is_compared(model: CogStage, shared_folder) -> None:  # ty
     assert 0 <= compared.jaccard < 1
 
 
-def test_ablations_change_the_attention_and_leave_the_model_alone(model: CogStage) -> None:
+def test_ablations_change_the_weights_and_leave_the_model_alone(model: CogStage) -> None:
     _, data = small_data()
     before = model.probabilities([4], [7], "may_treat")
     learned, uniform, shuffled = ablations(model, data, "may_treat", pairs=40)

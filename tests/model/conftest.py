@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 import torch
+from benchmarks.planted import Plan, planted
 
-ROOT = Path(__file__).resolve().parents[2]
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
+from cogstage.graph.cooccurrence import Graph
+from cogstage.knowledge.dataset import Dataset
+
 torch.set_num_threads(1)
-
-from benchmarks.planted import Plan, planted  # noqa: E402
-
-from cogstage.graph.cooccurrence import Graph  # noqa: E402
-from cogstage.knowledge.dataset import Dataset  # noqa: E402
-
-SMALL = {"dimension": 16, "associations": 6, "tower": 16, "pretrain_recall": 2, "pretrain_recognition": 3}
-JOINT = {"pair_batch": 64, "negatives": 10, "epochs": 3, "optimizer": "lazy_adam", "dimension": 16, "associations": 6}
+SMALL = {"dimension": 16, "associations": 6, "tower": 16, "recall_passes": 2, "recognition_passes": 3, "folds": 2}
+QUICK = {**SMALL, "decision_epochs": 1, "decision_steps": 0}
+PAPER = {"pair_batch": 64, "negatives": 10, "epochs": 3, "minimum_epochs": 0, "dimension": 16, "associations": 6}
 
 
 @pytest.fixture(scope="session")

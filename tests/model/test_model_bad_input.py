@@ -14,14 +14,13 @@ from save_planted import save_both
 
 from cogstage.cli.main import run
 from cogstage.errors import CogstageError, UsageError
+from cogstage.estimator import PRESETS, CogStage, preset_config
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.dataset import Dataset
-from cogstage.model.config import PRESETS, Config, describe
-from cogstage.rationale.cogstage import CogStage
-from conftest import SMALL
-
-QUICK = {**SMALL, "epochs": 1, "least_steps": 0, "folds": 2}
+from cogstage.model.config import Config
+from cogstage.model.paper import PaperConfig
+from conftest import PAPER, QUICK
 
 
 @pytest.fixture(scope="module")
@@ -45,21 +44,23 @@ def test_relation_that_is_not_there(small: tuple[Graph, Dataset], fitted: CogSta
 def test_fewer_candidates_than_associations() -> None:
     plan = Plan(terms=40, edges=300, topics=2, facts=30)
     model = CogStage("may_treat", **{**QUICK, "associations": 5000}).fit(*planted(plan))
-    candidates = len(model.candidates)
-    found = model.assumptions([0], [1], "may_treat")
-    assert found.attention.shape == (1, candidates**2)
+    candidates = np.unique(np.concatenate([model.fitted.facts.head, model.fitted.facts.tail]))
+    answer = model.predictor.answer(np.array([0]), np.array([1]), 0)  # type: ignore[attr-defined]
+    assert answer.association.shape == (1, 2, len(candidates) - 1)
+    for end, own in ((0, 1), (1, 0)):  # every candidate but the term itself
+        assert set(answer.association[0, end].tolist()) <= set(candidates.tolist()) - {own}
 
 
 @pytest.mark.parametrize("preset", ["default", "paper"])
 def test_isolated_terms_are_predicted(preset: str) -> None:
     graph, dataset = planted(Plan(isolated=5))
-    options = QUICK if preset == "default" else {"dimension": 16, "associations": 6, "epochs": 1, "negatives": 5}
+    options = QUICK if preset == "default" else {**PAPER, "epochs": 1}
     model = CogStage("may_treat", preset=preset, **options).fit(graph, dataset)
-    assert all(torch.isfinite(p).all() for p in model.network.parameters())
+    assert all(torch.isfinite(p).all() for p in model.fitted.network.parameters())
     last = graph.n_nodes - 1
     p = model.probabilities([last, last, 0], [0, last - 1, last], "may_treat")
     assert ((p > 0) & (p < 1)).all()
-    assert model.predict(last, 0).rationales is not None
+    assert np.isfinite(model.predict(last, 0).logit)
 
 
 def test_graph_without_any_edge() -> None:
@@ -71,10 +72,11 @@ def test_graph_without_any_edge() -> None:
 
 
 def test_no_assumption_at_all(fitted: CogStage) -> None:
-    """Where nothing is recognised the decision is the relation's bias."""
-    found = fitted.assumptions([0, 1], [2, 3], "may_treat")
-    nothing = fitted.network.decide(found, torch.zeros_like(found.valid))
-    assert torch.equal(nothing, found.bias.expand(2))
+    """Where nothing is recognised the decision is the baseline."""
+    found = fitted.predictor.removable(np.array([0, 1]), np.array([2, 3]), 0)
+    nothing = found.decide(np.zeros(found.score.shape, bool))
+    bias = float(fitted.fitted.network.decision.bias[0].detach())  # type: ignore[union-attr]
+    assert nothing == pytest.approx(np.full(2, bias))
 
 
 def test_node_out_of_range(fitted: CogStage) -> None:
@@ -96,9 +98,8 @@ def test_saved_model_gives_the_same(fitted: CogStage, small: tuple[Graph, Datase
     fitted.save(tmp_path / "model")
     loaded = CogStage.load(tmp_path / "model")
     test = small[1].pairs("may_treat", "test")
-    for calibrated in (False, True):
-        one, other = (m.probabilities(test.head, test.tail, "may_treat", calibrated) for m in (fitted, loaded))
-        assert np.array_equal(one, other)
+    one, other = (m.probabilities(test.head, test.tail, "may_treat") for m in (fitted, loaded))
+    assert np.array_equal(one, other)
     assert fitted.predict(int(test.head[0]), int(test.tail[0])) == loaded.predict(int(test.head[0]), int(test.tail[0]))
     single = np.array(
         [loaded.probabilities([h], [t], "may_treat")[0] for h, t in zip(test.head, test.tail, strict=True)]
@@ -161,10 +162,11 @@ def test_train_command(small: tuple[Graph, Dataset], tmp_path: Path, capsys: pyt
     assert exit_code([*command, *settings, "--json"]) == 0  # a model folder may be replaced
     assert json.loads(capsys.readouterr().out)["dev"]["may_treat"]["pairs"] == 78
     for wrong, message in (
-        (["--set", "droput=1"], "unknown option droput"),
-        (["--set", "dropout"], "write option=value"),
-        (["--set", "dropout=much"], "expected a value like float"),
-        (["--set", "attention=hard"], "choose one of softmax"),
+        (["--set", "fold=1"], "unknown option fold"),
+        (["--set", "folds"], "write option=value"),
+        (["--set", "clip=much"], "expected a value like float"),
+        (["--set", "folds=1"], "must be 0 or at least 2"),
+        (["--set", "recognition_dropout=1"], "must lie in [0, 1)"),
         (["--preset", "best"], "unknown preset best"),
         (["--relation", "cures"], "no relation cures"),
         (["--world", "flat"], "choose one of open, closed"),
@@ -189,7 +191,7 @@ def test_unfinished_training_says_how_to_go_on(
 ) -> None:
     out = tmp_path / "model"
     CogStage("may_treat", **QUICK).fit(*small, checkpoint=out / "checkpoint", checkpoint_every=0.0)
-    with pytest.raises(UsageError, match="has not finished; finish it with train --resume"):
+    with pytest.raises(UsageError, match="has not finished; resume it"):
         CogStage.load(out)
     graph, data = save_both(*small, tmp_path)
     command = ["train", "--graph", str(graph), "--dataset", str(data), "--relation", "may_treat", "--out", str(out)]
@@ -200,11 +202,25 @@ def test_unfinished_training_says_how_to_go_on(
 
 
 def test_every_option_is_described() -> None:
-    lines = describe()
-    assert len(lines) == len(Config().to_dict())
-    assert any(line.startswith("dropout=0.0  share of") for line in lines)
+    for config, most in ((Config, 25), (PaperConfig, 16)):
+        lines = config.describe()
+        assert len(lines) == len(config().to_dict()) <= most
+        assert all(len(line.split("  ", 1)[1]) > 10 for line in lines)
+    assert "folds=4  parts of the facts for cross-fitting stage 3; 0 turns it off" in Config.describe()
 
 
-@pytest.mark.parametrize("name", list(PRESETS))
+@pytest.mark.parametrize("name", PRESETS)
 def test_presets_survive_a_round_trip(name: str) -> None:
-    assert Config.from_dict(json.loads(json.dumps(PRESETS[name].to_dict()))) == PRESETS[name]
+    config = preset_config(name)
+    assert type(config).from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+def test_a_model_of_an_older_version_is_refused(
+    fitted: CogStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Version 1 had another decision stage."""
+    with monkeypatch.context() as patch:
+        patch.setattr("cogstage.model_folder.MODEL_VERSION", 1)
+        fitted.save(tmp_path / "model")
+    with pytest.raises(CogstageError, match="older version"):
+        CogStage.load(tmp_path / "model")

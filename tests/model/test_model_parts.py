@@ -1,130 +1,29 @@
-"""Kernels against plain torch, sparse attention, the optimiser, calibration, recall and masking."""
+"""Parts of the default model and its training: optimiser, calibration, associations, counts, recall."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
 
-from cogstage.model import closed_world, kernels
-from cogstage.model import cogstage as network_module
-from cogstage.model.calibration import calibrate, fit_calibration, sigmoid
-from cogstage.model.closed_world import ClosedWorld
-from cogstage.model.cogstage import Network, OpenWorld
-from cogstage.model.config import PRESETS
-from cogstage.model.decision import entmax, sparsemax
-from cogstage.model.distributed import Processes
-from cogstage.model.known_facts import KnownFacts, UsualTypes
-from cogstage.model.optimiser import Adam
-from cogstage.model.recall import AssociationTable, Recall
-from cogstage.triples import Triples
+from cogstage.graph.cooccurrence import Graph
+from cogstage.graph.pair_counts import PairCounts
+from cogstage.graph.vocabulary import Vocabulary
+from cogstage.model.fast import recall as fast_recall
+from cogstage.model.recall import Associations, Recall, RecallTargets
+from cogstage.training.calibration import Calibration, sigmoid
+from cogstage.training.distributed import Processes
+from cogstage.training.optimiser import Adam
 
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_kernels_agree_with_torch(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.manual_seed(0)
-    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    monkeypatch.setattr(kernels, "FEW", 1)
-    left, name, right = torch.randint(0, 7, (50,)), torch.randint(0, 3, (50,)), torch.randint(0, 7, (50,))
-    shapes = {
-        "terms": (7, 5),
-        "relations": (3, 5),
-        "head": (7, 4),
-        "tail": (7, 4),
-        "features": (50, 6),
-        "weights": (6, 4),
-    }
-
-    def results() -> list[torch.Tensor]:
-        torch.manual_seed(1)
-        p = {key: torch.randn(shape, dtype=torch.float64).requires_grad_() for key, shape in shapes.items()}
-        outputs = [
-            kernels.l1_scores(p["terms"], p["relations"], left, right),
-            kernels.l1_triples(p["terms"], p["relations"], left, name, right),
-            kernels.pair_sum(p["head"], p["tail"], left, right, p["features"], p["weights"]),
-        ]
-        sum((x * torch.arange(x.numel()).reshape(x.shape)).sum() for x in outputs).backward()
-        views = (
-            p["relations"].detach().expand(7, 3, 5).contiguous() * p["terms"].detach()[:, None],
-            p["terms"].detach(),
-        )
-        dot = kernels.bilinear_scores(*views, torch.arange(3.0, dtype=torch.float64), left, right)
-        return [*outputs, dot, *(x.grad for x in p.values())]
-
-    fast = results()
-    monkeypatch.setattr(kernels, "on_numba", lambda *_: False)
-    for one, other in zip(fast, results(), strict=True):
-        assert torch.allclose(one, other, atol=1e-12)
-
-
-@pytest.mark.parametrize("off", ["", "known_facts", "margins", "typed_relations"])
-@pytest.mark.parametrize("mask", ["pair", "target"])
-def test_frozen_recognition_is_read_as_with_gradients(off: str, mask: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One pass over the pairs tells stage 3 what the torch functions tell it, folds and masked targets included."""
-    torch.manual_seed(3)
-    config = PRESETS["default"].replace(dimension=6, associations=9, tower=5, pair_dimension=3, mask=mask)
-    config = config.replace(**{off: False}) if off else config
-    network = Network(config, 12, 2, (0, 1), folds=2).double().eval()
-    facts = Triples(np.array([0, 0, 4, 5]), np.array([1, 0, 1, 0]), np.array([1, 1, 3, 0]))
-    with torch.no_grad():
-        for recognition in (network.recognition, *network.folds):
-            recognition.matrix.mul_(60)
-    network.known = KnownFacts(facts, 2, 12, np.array([0, 0, 1, 1])) if config.known_facts else None
-    network.types = UsualTypes(list("aabb" * 3), facts, 2) if config.typed_relations else None
-    world = OpenWorld(network.recall, torch.arange(10), 9)
-    head, tail = torch.tensor([0, 4, 7, 1]), torch.tensor([1, 3, 8, 0])
-    for target, fold in ((0, None), (1, None), (1, 0), (0, 1)):
-        fast = network(world.recalled(head, tail, target), target, fold)
-        with monkeypatch.context() as patch:
-            patch.setattr(network_module, "on_numba", lambda *_: False)
-            slow = network(world.recalled(head, tail, target), target, fold)
-        assert (fast.attention > 0).any()
-        for name in ("distinct_probability", "attention", "value", "logit"):
-            assert torch.allclose(getattr(fast, name), getattr(slow, name), atol=1e-12), name
-
-
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=60))
-def test_distinct_pairs(pairs: list[tuple[int, int]]) -> None:
-    left, right = (torch.tensor([pair[x] for pair in pairs], dtype=torch.long) for x in (0, 1))
-    first, which = kernels.distinct_pairs(left, right)
-    assert len(first) == len(set(pairs))
-    assert [pairs[first[u]] for u in which.tolist()] == pairs
-
-
-@given(st.lists(st.floats(-20, 20), min_size=1, max_size=30))
-@settings(deadline=None)
-def test_sparse_attention_is_a_projection(values: list[float]) -> None:
-    gate = torch.tensor([values], dtype=torch.float64)
-    for project in (sparsemax, entmax):
-        p = project(gate)
-        assert float(p.sum()) == pytest.approx(1.0, abs=1e-6)
-        assert bool((p >= 0).all())
-        assert p.argmax() == gate.argmax() or p.max() == p[0, gate.argmax()]
-    low, step = gate - 50, 1e-9
-    threshold = gate - sparsemax(gate)  # τ is the same wherever there is weight
-    held = sparsemax(gate) > step
-    assert float(threshold[held].max() - threshold[held].min()) < 1e-6
-    assert torch.allclose(sparsemax(low), sparsemax(gate), atol=1e-9)
-
-
-@pytest.mark.parametrize("project", [sparsemax, entmax])
-def test_sparse_attention_gradient(project: object) -> None:
-    torch.manual_seed(0)
-    gate = (torch.randn(3, 7, dtype=torch.float64) * 2).requires_grad_()
-    assert torch.autograd.gradcheck(project, (gate,))  # type: ignore[arg-type]
-
-
-def test_sparse_attention_with_removals() -> None:
-    for attention in ("softmax", "sparsemax", "entmax"):
-        config = PRESETS["paper"].replace(dimension=4, attention=attention)
-        decision = Network(config, 5, 1, [0]).decision
-        keep = torch.tensor([[True, False, True], [False, False, False]])
-        p = decision.weights(torch.tensor([[0.1, 9.0, 0.2], [1.0, 2.0, 3.0]]), keep)
-        assert p[0, 1] == 0
-        assert float(p[0].sum()) == pytest.approx(1.0)
-        assert not p[1].any()
+NODES = 7
+EDGES = st.dictionaries(
+    st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1)).filter(lambda pair: pair[0] < pair[1]),
+    st.integers(1, 50),
+)
 
 
 def test_lazy_adam_is_adam_on_touched_rows() -> None:
@@ -172,109 +71,92 @@ def test_gradient_is_clipped() -> None:
     assert float(gradient.norm()) == pytest.approx(1.0, abs=1e-6)
 
 
-def test_associations_are_kept_until_refreshed() -> None:
-    torch.manual_seed(0)
-    recall = Recall(20, 4)
-    candidates = torch.arange(3, 15)
-    table = AssociationTable(recall, candidates, 5)
-    ids, p = table.of(torch.tensor([0, 7, 0]))
-    full = (recall.term @ recall.context.T).softmax(1)
-    for row, node in enumerate((0, 7, 0)):
-        best = candidates[full[node, candidates].argsort(descending=True)[:5]]
-        assert ids[row].tolist() == best.tolist()
-        assert torch.allclose(p[row], full[node, best], atol=1e-6)
-    with torch.no_grad():
-        recall.term[0] *= -1
-    assert torch.equal(table.of(torch.tensor([0]))[0], ids[:1])
-    table.refresh()
-    assert not torch.equal(table.of(torch.tensor([0]))[0], ids[:1])
-
-
-@given(st.integers(0, 2**32 - 1))
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12))
 @settings(max_examples=30, deadline=None)
-def test_target_is_masked_and_attention_sums_to_one(seed: int) -> None:
-    """Whatever the parameters: the target and its inverse have p = 0, attention is a distribution, the logit a sum."""
+def test_associations_are_the_likest_candidates_but_never_the_term(seed: int, count: int) -> None:
     torch.manual_seed(seed)
-    network = Network(PRESETS["paper"].replace(dimension=4, associations=5), 9, 2, [0, 1]).eval()
-    with torch.no_grad():
-        network.recognition.relation[-1] *= 10  # NA is easily beaten
-    world = OpenWorld(network.recall, torch.arange(9), 5)
-    head, tail = torch.randint(0, 9, (2, 12))
-    for target in (0, 1):
-        found = network(world.recalled(head, tail, target), target)
-        h, t = head[:, None], tail[:, None]
-        p = found.relation_probability
-        assert not p[(found.pair_head == h) & (found.pair_tail == t)][:, target].any()
-        assert not p[(found.pair_head == t) & (found.pair_tail == h)][:, target + 2].any()
-        assert torch.allclose(found.attention.sum(1), torch.ones(12), atol=1e-5)
-        total = p.sum(2)
-        assert bool(((total < 1e-6) | ((total - 1).abs() < 1e-5)).all())
-        assert torch.allclose(found.contribution.sum(1) + found.bias, found.logit, atol=1e-5)
-        assert torch.allclose(network.decide(found, torch.ones_like(found.valid)), found.logit, atol=1e-5)
+    tower, candidates = torch.randn(15, 4, dtype=torch.float64), torch.randperm(15)[:9].sort().values
+    table = Associations(tower, candidates, count)
+    nodes = torch.randint(0, 15, (6,))
+    ids, likeness = table.find(nodes)
+    mean = tower[candidates].mean(0)
+    for row, node in enumerate(nodes.tolist()):
+        others = [c for c in candidates.tolist() if c != node]
+        a = tower[node] - mean
+        cosine = {c: float(a @ (tower[c] - mean) / (a.norm() * (tower[c] - mean).norm())) for c in others}
+        wanted = sorted(others, key=lambda c: -cosine[c])[: min(count, len(candidates) - 1)]
+        assert ids[row].tolist() == wanted
+        assert likeness[row].tolist() == pytest.approx([cosine[c] for c in wanted])
+    again, _ = table.find(nodes.flip(0))
+    assert torch.equal(again, ids.flip(0))
 
 
-def test_known_facts_in_both_directions_and_without_a_fold() -> None:
-    facts = Triples(np.array([0, 2]), np.array([1, 0]), np.array([1, 3]))
-    known = KnownFacts(facts, 2, 5, np.array([0, 1]))
-    found = known.of(torch.tensor([0, 1, 2, 4]), torch.tensor([1, 0, 3, 0]))
-    assert found.nonzero().tolist() == [[0, 1], [1, 3], [2, 0]]
-    assert known.of(torch.tensor([0, 2]), torch.tensor([1, 3]), hidden=0).nonzero().tolist() == [[1, 0]]
-
-
-def test_usual_types() -> None:
-    facts = Triples(np.array([0]), np.array([0]), np.array([1]))
-    usual = UsualTypes(["drug", "disorder", ""], facts, 1)
-    found = usual.of(torch.tensor([0, 1, 0, 2]), torch.tensor([1, 0, 0, 0]))
-    assert found.tolist() == [[True, False], [False, True], [False, False], [True, True]]
-
-
-@pytest.mark.parametrize("kind", ["platt", "isotonic"])
-def test_calibration_mends_overconfidence(kind: str) -> None:
-    rng = np.random.default_rng(0)
-    true = rng.normal(size=4000)
-    label = (rng.random(4000) < sigmoid(true)).astype(float)
-    fitted = fit_calibration(5 * true[:2000], label[:2000], kind)
-    p = calibrate(5 * true[2000:], fitted)
-    raw = sigmoid(5 * true[2000:])
-    assert ((p > 0) & (p < 1)).all()
-    assert np.mean((p - label[2000:]) ** 2) < np.mean((raw - label[2000:]) ** 2) - 0.03
-    order = np.argsort(true[2000:])
-    assert (np.diff(p[order]) >= -1e-12).all()
-
-
-def test_bf16_changes_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cogstage.model.decision.has_bf16", lambda: True)
-    logits = []
-    for precision in ("float32", "bf16"):
-        torch.manual_seed(0)
-        network = Network(PRESETS["paper"].replace(dimension=32, precision=precision), 50, 2, [0]).eval()
-        world = OpenWorld(network.recall, torch.arange(50), 8)
-        logits.append(network(world.recalled(torch.arange(20), torch.arange(20, 40), 0), 0).logit)
-    assert not torch.equal(*logits)
-    assert float((logits[0] - logits[1]).detach().abs().max()) < 0.01
-
-
-def test_closed_world_chooses_the_same_in_any_company(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Facts are chosen once for a target and kept; which others were asked for with it, or before, does not matter."""
-    rng = np.random.default_rng(0)
-    facts = Triples(*(rng.integers(0, top, 300).astype(np.int32) for top in (90, 2, 90)))
+@pytest.mark.parametrize("chunk", [1, 40, 1 << 22])
+def test_recall_loss_is_the_cross_entropy_of_the_equation(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """L_n, its mean over the batch, and every gradient, against autograd on dense matrices."""
+    monkeypatch.setattr(fast_recall, "CHUNK", chunk)
     torch.manual_seed(0)
-    recall = Recall(90, 16)
-    head, tail = torch.from_numpy(rng.integers(0, 90, (2, 40)))
-    world = ClosedWorld(recall, facts, 2, 20)
-    together = world.recalled(head, tail, 1)
-    for remembered in (100_000, 7):
-        monkeypatch.setattr(closed_world, "REMEMBERED", remembered)
-        world = ClosedWorld(recall, facts, 2, 20)
-        for rows in (slice(0, 3), slice(30, 40), slice(0, 40)):
-            found = world.recalled(head[rows], tail[rows], 1)
-            for ours, theirs in ((found.heads, together.heads), (found.tails, together.tails)):
-                assert torch.equal(ours.term, theirs.term[rows])
-                assert torch.equal(ours.probability, theirs.probability[rows])
-                assert torch.equal(ours.rank, theirs.rank[rows])
-            assert torch.equal(found.valid, together.valid[rows])
-    assert len(world.recalled(head[:0], tail[:0], 1).heads.term) == 0
-    with torch.no_grad():
-        recall.term.copy_(recall.term.flip(0))
-    world.refresh()
-    assert not torch.equal(world.recalled(head, tail, 1).heads.term, together.heads.term)
+    rng = np.random.default_rng(0)
+    ppmi = sp.csr_matrix(np.where(rng.random((9, 9)) < 0.4, rng.random((9, 9)), 0.0))
+    targets, recall = RecallTargets.from_ppmi(ppmi), Recall(9, 4).double()
+    nodes = targets.nodes[[0, 2, 3, 1]]
+    loss = recall.loss(recall.term[torch.from_numpy(nodes)], targets.rows(nodes))
+    loss.backward()
+    dense = torch.from_numpy(ppmi.toarray() / np.maximum(ppmi.toarray().sum(1, keepdims=True), 1e-30))
+    term, context = (p.detach().clone().requires_grad_() for p in (recall.term, recall.context))
+    expected = -(dense[nodes] * (term[nodes] @ context.T).log_softmax(1)).sum()
+    expected.backward()
+    assert float(loss.detach()) == pytest.approx(float(expected.detach()), rel=1e-6)
+    for found, wanted in ((recall.term.grad, term.grad), (recall.context.grad, context.grad)):
+        assert torch.allclose(found, wanted, atol=1e-6)
+
+
+def test_svd_start_reproduces_ppmi_as_well_as_its_rank_allows() -> None:
+    rng = np.random.default_rng(0)
+    half = rng.random((30, 5)) * (rng.random((30, 5)) < 0.6)
+    ppmi = sp.csr_matrix(half @ half.T)
+    recall = Recall(30, 6)
+    recall.start_from_svd(ppmi, seed=0)
+    product = (recall.term @ recall.context.T).detach().numpy()
+    known = np.flatnonzero(ppmi.toarray().sum(1))  # the others keep their random vectors
+    assert np.allclose(product[np.ix_(known, known)], ppmi.toarray()[np.ix_(known, known)], atol=1e-4)
+    _, s, _ = np.linalg.svd(ppmi.toarray())
+    assert np.allclose(np.sort(recall.term[known].detach().norm(dim=0).numpy())[::-1][:5], np.sqrt(s[:5]), atol=1e-3)
+
+
+def graph_of(edges: dict[tuple[int, int], int]) -> Graph:
+    keys = sorted(edges)
+    source, target = (np.array([key[end] for key in keys], np.int32) for end in (0, 1))
+    counts = np.array([edges[key] for key in keys], np.int64)
+    return Graph(Vocabulary.of_terms([f"t{i}" for i in range(NODES)]), source, target, counts)
+
+
+@given(EDGES)
+@settings(deadline=None)
+def test_counts_and_ppmi_equal_the_matrices(edges: dict[tuple[int, int], int]) -> None:
+    graph = graph_of(edges)
+    counts = PairCounts.from_arrays(PairCounts.from_graph(graph).arrays())
+    one, other = (grid.ravel() for grid in np.meshgrid(np.arange(NODES), np.arange(NODES)))
+    assert np.array_equal(counts.counts(one, other), graph.matrix.toarray()[one, other])
+    assert counts.ppmi(one, other) == pytest.approx(graph.ppmi().toarray()[one, other], abs=1e-6)
+    for node in range(NODES):
+        row = graph.ppmi().toarray()[node]
+        found = counts.strongest(node, 3)
+        assert [ppmi for _, _, ppmi in found] == pytest.approx(sorted(row[graph.matrix.toarray()[node] > 0])[::-1][:3])
+
+
+def test_calibration_is_balanced_and_has_the_slope_of_a_logistic_fit() -> None:
+    rng = np.random.default_rng(0)
+    true = rng.normal(size=4000) + 0.7
+    label = (rng.random(4000) < sigmoid(true)).astype(float)
+    raw = 5 * true - 2
+    fitted = Calibration.fit(raw[:2000], label[:2000])
+    logit = fitted.logits(raw)
+    assert (logit[:2000] > 0).sum() == label[:2000].sum()  # yes is said as often as it is true
+    reference = LogisticRegression(C=1e9, fit_intercept=False).fit((raw[:2000] - fitted.shift)[:, None], label[:2000])
+    assert fitted.slope == pytest.approx(float(reference.coef_[0, 0]), rel=1e-3)
+    p = sigmoid(logit[2000:])
+    assert np.mean((p - label[2000:]) ** 2) < np.mean((sigmoid(raw[2000:]) - label[2000:]) ** 2) - 0.03
+    assert Calibration.fit(raw[:5], np.ones(5)) == Calibration()
+    apart = Calibration.fit(np.array([-1.0, 1.0]), np.array([0.0, 1.0]))
+    assert np.isfinite(apart.slope)

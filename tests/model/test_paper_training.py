@@ -13,8 +13,8 @@ from sklearn.metrics import roc_auc_score
 from cogstage.errors import UsageError
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import Dataset
-from cogstage.model.distributed import Processes
 from cogstage.model.paper import PaperConfig
+from cogstage.training.distributed import Processes
 from cogstage.training.paper import PaperTraining
 from cogstage.training.paper_batches import PaperBatches
 

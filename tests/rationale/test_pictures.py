@@ -21,7 +21,7 @@ def test_svg_holds_every_term_and_rank(size: int) -> None:
     texts = [element.text for element in root.iter(f"{SVG}text")]
     titles = " ".join(element.text or "" for element in root.iter(f"{SVG}title"))
     assert [text for text in texts if text and text.isdigit()] == [str(rank) for rank in range(1, size + 1)]
-    for rationale in record.rationales:
+    for rationale in record.reasons:
         assert rationale.head.name in titles
         assert rationale.tail.name in titles
 
@@ -44,7 +44,7 @@ def test_widths_follow_the_scores_and_inverses_point_back() -> None:
     curves = [curve for curve in lay_out(record).curves if curve.title[:1].isdigit()]
     widths = [curve.width for curve in curves]
     assert widths == sorted(widths, reverse=True)
-    for curve, rationale in zip(curves, record.rationales, strict=True):
+    for curve, rationale in zip(curves, record.reasons, strict=True):
         assert (curve.x2 > curve.x1) != rationale.relation.endswith("_inverse")
 
 

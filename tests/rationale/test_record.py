@@ -25,7 +25,10 @@ def test_json_round_trip() -> None:
     assert Prediction.from_json(record.to_json()) == record
 
 
-@pytest.mark.parametrize("line", ["", "[]", "{}", '{"schema": 99}', '{"schema": 1, "head": {"key": "a"}}'])
+@pytest.mark.parametrize(
+    "line",
+    ["", "[]", "{}", '{"schema": 99}', '{"schema": 1, "head": {"key": "a"}}', '{"schema": 2, "head": {"key": "a"}}'],
+)
 def test_what_is_no_record_gets_one_line(line: str) -> None:
     with pytest.raises(CogstageError, match="prediction record"):
         Prediction.from_json(line)
@@ -36,7 +39,7 @@ def test_records_satisfy_the_schema_and_the_schema_is_strict() -> None:
     jsonschema.Draft202012Validator.check_schema(schema)
     record = json.loads(prediction(5).to_json())
     jsonschema.validate(record, schema)
-    del record["rationales"][0]["score"]
+    del record["reasons_for"][0]["share"]
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(record, schema)
 
@@ -46,23 +49,16 @@ def test_published_schema_is_the_current_one() -> None:
 
 
 def test_filters_keep_what_they_say() -> None:
-    rationales = prediction(15).rationales
-    assert Filter().apply(rationales) == list(rationales)
+    record = prediction(15)
+    assert Filter().apply(record) == record
     assert not Filter()
-    through = Filter(through="caffeine").apply(rationales)
+    through = Filter(through="caff").apply(record).reasons
     assert through
     assert all(r.head.name == "Caffeine" for r in through)
-    assert {r.relation for r in Filter(relation="contraindicates").apply(rationales)} == {"contraindicates_inverse"}
-    assert all(r.known_fact for r in Filter(known_only=True).apply(rationales))
-
-
-def test_folding_adds_the_scores_of_a_pair() -> None:
-    rationales = prediction(15).rationales
-    folded = Filter(fold_pairs=True).apply(rationales)
-    pairs = [(r.head.key, r.tail.key) for r in folded]
-    assert len(pairs) == len(set(pairs)) == 12
-    assert sum(r.score for r in folded) == pytest.approx(sum(r.score for r in rationales))
-    assert [r.score for r in folded] == sorted((r.score for r in folded), reverse=True)
+    contra = Filter(relation="contraindicates").apply(record)
+    assert {r.relation for r in contra.reasons} == {"contraindicates_inverse"}
+    assert contra.baseline + sum(r.share for r in contra.reasons) + contra.rest == pytest.approx(record.logit)
+    assert all(r.known_fact for r in Filter(known_only=True).apply(record).reasons)
 
 
 def test_tsv_and_parquet_hold_the_same_rows(tmp_path: Path) -> None:
@@ -73,7 +69,7 @@ def test_tsv_and_parquet_hold_the_same_rows(tmp_path: Path) -> None:
         rows = list(csv.DictReader(handle, delimiter="\t", quoting=csv.QUOTE_NONE))
     table = pq.read_table(tmp_path / "p.parquet").to_pylist()
     assert len(rows) == len(table) == 6
-    assert [row["rationale_head"] for row in rows] == [row["rationale_head"] or "" for row in table]
+    assert [row["reason_head"] for row in rows] == [row["reason_head"] or "" for row in table]
     assert list(rows[0]) == list(table[0])
 
 
@@ -81,8 +77,8 @@ def test_kgx_writes_forward_triples_with_biolink_predicates(tmp_path: Path) -> N
     nodes, edges = kgx([prediction(3)])
     assert {node["id"] for node in nodes} == {HEAD.key, TAIL.key}
     assert edges[0]["predicate"] == "biolink:treats"
-    assert edges[0]["probability"] == 0.91
-    assert len(json.loads(edges[0]["rationales"])) == 3
+    assert edges[0]["probability"] == prediction(3).probability
+    assert len(json.loads(edges[0]["reasons"])) == 3
     paths = export([prediction(3)], tmp_path / "kg.tsv", "kgx")
     assert [path.name for path in paths] == ["kg_nodes.tsv", "kg_edges.tsv"]
 
@@ -93,12 +89,12 @@ def test_graphml_and_dot_hold_every_term(tmp_path: Path) -> None:
     export([record], tmp_path / "p.dot", "dot")
     root = ElementTree.parse(tmp_path / "p.graphml").getroot()
     ids = {node.get("id") for node in root.iter("{http://graphml.graphdrawing.org/xmlns}node")}
-    expected = {HEAD.key, TAIL.key} | {t.key for r in record.rationales for t in (r.head, r.tail)}
+    expected = {HEAD.key, TAIL.key} | {t.key for r in record.reasons for t in (r.head, r.tail)}
     assert ids == expected
     dot = (tmp_path / "p.dot").read_text(encoding="utf-8")
     assert all(f'"{key}" [label=' in dot for key in expected)
     # The inverse triple is drawn forward: the disorder contraindicates nothing, the drug does.
-    inverse = next(r for r in record.rationales if r.relation == "contraindicates_inverse")
+    inverse = next(r for r in record.reasons if r.relation == "contraindicates_inverse")
     assert f'"{inverse.tail.key}" -> "{inverse.head.key}" [label="is contraindicated in"' in dot
 
 

@@ -124,7 +124,7 @@ def test_models_are_asked_about_the_data_sets_test_pairs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A model folder as a source: its answers are the records of the pairs that the data set labels."""
-    from cogstage.rationale.cogstage import CogStage
+    from cogstage.estimator import CogStage
 
     graph = embedded.graph()
     data = build_dataset(graph, embedded.facts(), tmp_path / "data", relations=("may_treat",))

@@ -1,10 +1,10 @@
 """Hand-made prediction records for tests that need no model."""
 
-from cogstage.rationale.record import Prediction, Provenance, Rationale, Recall, Term
+from cogstage.rationale.record import Association, Prediction, Provenance, Reason, Term, sigmoid
 
 HEAD = Term("C1", "Aspirin", "drug")
 TAIL = Term("C2", "Headache", "symptom")
-DRUGS = [Term(f"D{i}", name, "drug") for i, name in enumerate(["Caffeine", "Ibuprofen", "Paracetamol <500 mg>"])]
+DRUGS = [Term(f"D{i}", name, "drug") for i, name in enumerate(["Caffeine", "Paracetamol <500 mg>", "Ibuprofen"])]
 DISORDERS = [
     Term(f"S{i}", name, "disorder")
     for i, name in enumerate(
@@ -12,39 +12,47 @@ DISORDERS = [
     )
 ]
 RELATIONS = ("may_treat", "causes", "contraindicates_inverse", "may_prevent", "symptom_of")
+BASELINE = -0.25
 
 
-def rationale(rank: int) -> Rationale:
-    """The ``rank``-th strongest of the sample's assumptions."""
-    attention = 0.5 / (rank + 1)
-    return Rationale(
-        head=DRUGS[rank % 3],
+def reason(rank: int) -> Reason:
+    """The ``rank``-th strongest of the sample's reasons: even ones change the tail, odd ones the head."""
+    share = 1.5 / (rank + 1) * (1 if rank % 3 else -1)
+    association = Association(0.9 / (rank + 1), 0.2 / (rank + 1), rank + 1, None if rank % 2 else 12 + rank, 1.5)
+    changes_tail = rank % 2 == 0
+    return Reason(
+        head=HEAD if changes_tail else DRUGS[rank % 3],
         relation=RELATIONS[rank % 5],
-        tail=DISORDERS[rank % 4],
-        score=attention * 0.8,
-        attention=attention,
-        relation_probability=0.8,
-        contribution=attention * (1 if rank % 3 else -1),
-        head_recall=Recall(0.02 / (rank + 1), rank + 1, 12 + rank, 1.5),
-        tail_recall=Recall(0.03 / (rank + 1), rank + 1, None, None),
-        known_fact=rank % 2 == 0,
+        tail=DISORDERS[rank % 4] if changes_tail else TAIL,
+        share=share,
+        effect=-0.9 * share,
+        relation_probability=1.0 if rank % 4 == 0 else 0.8,
+        known_fact=rank % 4 == 0,
         types_fit=True,
-        cooccurrence=5 if rank % 2 else None,
+        count=5 if rank % 2 else None,
+        ppmi=1.25 if rank % 2 else None,
+        head_association=None if changes_tail else association,
+        tail_association=association if changes_tail else None,
     )
 
 
 def prediction(size: int = 5) -> Prediction:
-    """A prediction with ``size`` rationales."""
+    """A prediction with ``size`` reasons."""
+    reasons = [reason(rank) for rank in range(size)]
+    logit = BASELINE + sum(entry.share for entry in reasons)
     return Prediction(
         head=HEAD,
         relation="may_treat",
         tail=TAIL,
-        probability=0.91,
-        raw_probability=0.95,
-        calibrated=True,
+        probability=sigmoid(logit),
+        logit=logit,
+        baseline=BASELINE,
+        reasons_for=tuple(entry for entry in reasons if entry.share > 0),
+        reasons_against=tuple(entry for entry in reasons if entry.share < 0),
+        rest=0.0,
+        base_rate=0.5,
         known_fact=False,
-        rationales=tuple(rationale(rank) for rank in range(size)),
-        assumptions=1024,
-        effective_assumptions=17.5,
-        provenance=Provenance("m" * 8, "g" * 8, "0.1.0"),
+        types_fit=True,
+        effective_reasons=4.5,
+        provenance=Provenance("m" * 8, "g" * 8, "0.2.0"),
     )

@@ -10,21 +10,21 @@ from filelock import FileLock
 from planted_relation import planted
 from save_planted import save_dataset
 
+from cogstage.estimator import CogStage
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.dataset import Dataset
-from cogstage.rationale.cogstage import CogStage
 
 RELATIONS = ("may_treat", "causes")
 QUICK = {
     "dimension": 16,
     "associations": 6,
-    "epochs": 2,
-    "pretrain_recall": 5,
-    "pretrain_recognition": 3,
+    "tower": 16,
+    "recall_passes": 5,
+    "recognition_passes": 3,
     "folds": 2,
-    "least_steps": 0,
-    "negatives": 10,
+    "decision_epochs": 1,
+    "decision_steps": 0,
 }
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from functools import cache
 from pathlib import Path
 
-from cogstage.rationale.record import Prediction, Provenance, Rationale, Recall, Term
+from cogstage.rationale.record import Association, Prediction, Provenance, Term
+from cogstage.rationale.record import Reason as RecordReason
 from cogstage.study.draw import StudyOptions, draw_study
 from cogstage.study.protocol import Study
 from cogstage.study.sources import Explained, Reason, Source, explained, pair_of
@@ -22,9 +24,9 @@ def term(name: str) -> Term:
     return Term(key=name, name=name, type="")
 
 
-def rationale(head: str, relation: str, tail: str, score: float) -> Rationale:
-    recall = Recall(0.1, 1, 7, 1.5)
-    return Rationale(term(head), relation, term(tail), score, score, 1.0, score / 2, recall, recall, False, None, None)
+def rationale(head: str, relation: str, tail: str, share: float) -> RecordReason:
+    like = Association(0.1, 0.1, 1, 7, 1.5)
+    return RecordReason(term(head), relation, term(tail), share, -share, 0.8, False, None, None, None, like, like)
 
 
 def prediction(head: str, tail: str, probability: float, world: str, number: int = 7) -> Prediction:
@@ -39,8 +41,10 @@ def prediction(head: str, tail: str, probability: float, world: str, number: int
         )
         for n in range(number)
     )
+    logit = math.log(probability / (1 - probability))
+    baseline = logit - sum(entry.share for entry in triples)
     return Prediction(
-        term(head), "may_treat", term(tail), probability, probability, False, False, triples, 900, 70.0,
+        term(head), "may_treat", term(tail), probability, logit, baseline, triples, (), 0.0, 0.5, False, None, 5.0,
         Provenance("modelhash", "graphhash", "0", world),
     )  # fmt: skip
 

@@ -119,16 +119,16 @@ def test_pages_are_whole_and_bring_everything_themselves(client: TestClient, pat
 
 
 def test_pair_page_tells_why(client: TestClient) -> None:
-    answer = client.get("/pair", params={**PAIR, "k": 5, "fold": 1})
+    answer = client.get("/pair", params={**PAIR, "k": 5, "known": 1})
     text = answer.text
     assert "Drug number 4" in text
-    assert "Why was" in text
+    assert "What supports it?" in text
     assert "<svg" in text
     assert "in 10 hold" in text or "not calibrated" in text
     link = re.search(r'id="link"[^>]*value="([^"]+)"', text)
     assert link
     assert "head=C004" in link.group(1)
-    assert "fold=1" in link.group(1)
+    assert "known=1" in link.group(1)
 
 
 @pytest.mark.parametrize(("kind", "begins"), [("json", "{"), ("tsv", "head\t"), ("svg", "<svg")])

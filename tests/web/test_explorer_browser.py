@@ -45,7 +45,7 @@ def test_a_person_asks_reads_filters_and_discovers(small_model_folder: Path, tmp
 
             summary = driver.find_element("css selector", ".evidence summary")
             summary.send_keys(Keys.ENTER)  # evidence opens from the keyboard
-            assert "recalled?" in wait_for(driver, ".evidence[open] dl").text
+            assert "What supports it?" in wait_for(driver, ".evidence[open] dl").text
             known = driver.find_element("css selector", "input[name=known]")
             known.click()
             driver.find_element("css selector", ".filters button").click()

@@ -30,11 +30,11 @@ def evaluate(
     """
     from cogstage.artefact import to_json, write_text
     from cogstage.cli.console import print_json, progress
+    from cogstage.estimator import CogStage
     from cogstage.evaluation.evaluate import evaluate as run
     from cogstage.evaluation.evaluate import figures_table
     from cogstage.evaluation.rationale_figures import measure_rationales
     from cogstage.knowledge.dataset import Dataset
-    from cogstage.rationale.cogstage import CogStage
 
     loaded, data = CogStage.load(model), Dataset.load(dataset)
     result = run(loaded, data, split, relation, ranking_heads, progress())
@@ -42,7 +42,8 @@ def evaluate(
     if rationales:
         models = [loaded, *(CogStage.load(path) for path in also or [])]
         measured = [
-            measure_rationales(models, data, name, pairs, seed, progress()) for name in relation or loaded.relations
+            measure_rationales(models, data, name, pairs, seed, split, progress())
+            for name in relation or loaded.relations
         ]
         result["rationales"] = [figures.to_dict() for figures in measured]
     tables = [entry for figures in measured for entry in figures.tables()]

@@ -2,45 +2,49 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
-    from cogstage.rationale.cogstage import CogStage
+    from cogstage.estimator import CogStage
     from cogstage.rationale.filters import Filter
     from cogstage.rationale.record import Prediction
 
 MODEL = typer.Argument(..., help="Model folder.", metavar="MODEL")
-K = typer.Option(5, "-k", "--top-rationales", min=0, help="How many rationales to show.")
-THROUGH = typer.Option(None, "--through", help="Only rationales through this term.", metavar="TERM")
-BY = typer.Option(None, "--rationale-relation", help="Only rationales of this relation.", metavar="R")
-KNOWN = typer.Option(False, "--known-only", help="Only rationales that are training facts.")
-FOLD = typer.Option(False, "--fold", help="Fold rationales about the same two associations into one.")
-AS_JSON = typer.Option(False, "--json", help="One prediction record a line, as JSON.")
+K = typer.Option(None, "-k", "--reasons", min=0, help="How many reasons to show; by default all of them.")
+THROUGH = typer.Option(None, "--through", help="Only reasons through this term.", metavar="TERM")
+BY = typer.Option(None, "--reason-relation", help="Only reasons of this relation.", metavar="RELATION")
+KNOWN = typer.Option(False, "--known-only", help="Only reasons that are known facts.")
+AS_JSON = typer.Option(False, "--json", help="One prediction record per line, as JSON.")
+WITHOUT = typer.Option([], "--without", help="As if this triple were not recognised.", metavar='"HEAD relation TAIL"')
+ASSUME = typer.Option([], "--assume", help="As if this triple were a known fact.", metavar='"HEAD relation TAIL"')
+CORRECTIONS = typer.Option(None, "--corrections", help="Table of verdicts on triples (head, relation, tail, verdict).")
 OUT = typer.Option(None, "--out", "-o", help="Write a file: .jsonl .tsv .parquet .kgx .graphml .dot .svg .png .html")
 
 
 def explain(
     model: Path = MODEL,
-    head: str | None = typer.Argument(None, help="Head term.", metavar="[HEAD]"),
-    tail: str | None = typer.Argument(None, help="Tail term.", metavar="[TAIL]"),
+    head: str | None = typer.Argument(None, help="Head term.", metavar="HEAD"),
+    tail: str | None = typer.Argument(None, help="Tail term.", metavar="TAIL"),
     relation: str | None = typer.Option(None, "--relation", "-r", help="Relation; without it, all of the model's."),
     pairs: Path | None = typer.Option(None, "--pairs", help="Table of pairs: head, tail and optionally relation."),
-    k: int = K,
+    k: int | None = K,
     through: str | None = THROUGH,
     by: str | None = BY,
     known_only: bool = KNOWN,
-    fold: bool = FOLD,
     as_json: bool = AS_JSON,
     html: bool = typer.Option(False, "--html", help="Print one self-contained HTML page."),
+    without: list[str] = WITHOUT,
+    assume: list[str] = ASSUME,
+    corrections: Path | None = CORRECTIONS,
     out: Path | None = OUT,
 ) -> None:
-    """Predict a pair of terms and show the strongest rationales.
+    """Predict a pair of terms and show the reasons that add up to the answer.
 
-    Example: cogstage explain model aspirin headache -k 10
+    Example: cogstage explain model aspirin headache
     """
     from cogstage.errors import UsageError
 
@@ -48,8 +52,8 @@ def explain(
         raise UsageError("explain needs a head and a tail, or --pairs FILE")
     if pairs is not None and head is not None:
         raise UsageError("give a head and a tail, or --pairs FILE, not both")
-    loaded = _load(model)
-    choose = _filter(through, by, known_only, fold)
+    loaded = _load(model, corrections, without, assume)
+    choose = _filter(through, by, known_only)
     failed = 0
     if pairs is not None:
         predictions, failed = _from_file(loaded, pairs, relation, k, choose)
@@ -67,7 +71,7 @@ def explain(
 
 def discover(
     model: Path = MODEL,
-    head: str | None = typer.Argument(None, help="Head term; or give --tail.", metavar="[HEAD]"),
+    head: str | None = typer.Argument(None, help="Head term; or give --tail.", metavar="HEAD"),
     relation: str | None = typer.Option(None, "--relation", "-r", help="Relation; needed if the model has several."),
     tail: str | None = typer.Option(None, "--tail", help="Rank heads for this tail instead."),
     top: int = typer.Option(20, "--top", min=1, help="How many candidates to show."),
@@ -75,13 +79,13 @@ def discover(
     everywhere: bool = typer.Option(
         False, "--everywhere", help="Rank every node, not only usual ends of the relation."
     ),
-    explained: bool = typer.Option(False, "--explain", help="Add the strongest rationales to each candidate."),
-    k: int = K,
+    explained: bool = typer.Option(False, "--explain", help="Show the reasons of each candidate."),
+    k: int | None = K,
     through: str | None = THROUGH,
     by: str | None = BY,
     known_only: bool = KNOWN,
-    fold: bool = FOLD,
     as_json: bool = AS_JSON,
+    corrections: Path | None = CORRECTIONS,
     out: Path | None = OUT,
 ) -> None:
     """Rank the likeliest tails of a head (or heads of a tail).
@@ -92,7 +96,7 @@ def discover(
     from cogstage.errors import UsageError
     from cogstage.rationale.discover import discover as rank
 
-    loaded = _load(model)
+    loaded = _load(model, corrections)
     if relation is None:
         if len(loaded.relations) > 1:
             raise UsageError(
@@ -110,13 +114,17 @@ def discover(
         new_only=new_only,
         everywhere=everywhere,
         k=k if explained or as_json or out else 0,
-        choose=_filter(through, by, known_only, fold),
+        choose=_filter(through, by, known_only),
         progress=progress(),
     )
     if as_json or out:
         _show(predictions, as_json, False, out)
+    elif explained:
+        _show(predictions, False, False, None)
     else:
-        _print_ranking(predictions, by_head=head is not None, explained=explained)
+        from cogstage.rationale.text import ranking_text
+
+        typer.echo(ranking_text(predictions, by_head=head is not None), nl=False)
 
 
 def cases(
@@ -125,12 +133,11 @@ def cases(
     relation: str | None = typer.Option(None, "--relation", "-r", help="Relation; by default the model's first."),
     true: int = typer.Option(5, "--true", min=0, help="How many true pairs."),
     false: int = typer.Option(5, "--false", min=0, help="How many false pairs."),
-    k: int = K,
     seed: int = typer.Option(0, "--seed", help="Which cases are drawn."),
     form: str = typer.Option("text", "--format", help="text, markdown, latex, html or jsonl."),
     out: Path | None = typer.Option(None, "--out", "-o", help="Write here instead of printing."),
 ) -> None:
-    """Draw correctly predicted test pairs by seed and show their rationales, as in the paper's Table 4.
+    """Draw correctly predicted test pairs by seed and show their reasons, as in the paper's Table 4.
 
     Example: cogstage cases model --dataset dataset --seed 1 --format markdown
     """
@@ -144,7 +151,7 @@ def cases(
     data = Dataset.load(dataset)
     data.check_fits(loaded.vocabulary)
     relation = relation or loaded.relations[0]
-    chosen = choose_cases(loaded, data, relation, true, false, seed, k)
+    chosen = choose_cases(loaded, data, relation, true, false, seed)
     if form == "html":
         text = Report(f"Cases of {relation}, drawn with seed {seed}", sections=[cases_section(chosen)]).html()
     elif form == "jsonl":
@@ -165,20 +172,29 @@ def register(app: typer.Typer) -> None:
         app.command()(command)
 
 
-def _load(path: Path) -> CogStage:
-    from cogstage.rationale.cogstage import CogStage
+def _load(
+    path: Path, corrections: Path | None = None, without: Sequence[str] = (), assume: Sequence[str] = ()
+) -> CogStage:
+    """The model, with a team's corrections and what-if verdicts applied."""
+    from cogstage.estimator import CogStage
+    from cogstage.rationale.corrections import Correction, Corrections, split_triple
 
-    return CogStage.load(path)
+    model = CogStage.load(path)
+    verdicts = Corrections() if corrections is None else Corrections.read(corrections)
+    for texts, verdict in ((without, "wrong"), (assume, "right")):
+        for text in texts:
+            verdicts = verdicts.adding(Correction(*split_triple(text, model.all_relations), verdict))
+    return model.corrected(verdicts) if len(verdicts) else model
 
 
-def _filter(through: str | None, by: str | None, known_only: bool, fold: bool) -> Filter:
+def _filter(through: str | None, by: str | None, known_only: bool) -> Filter:
     from cogstage.rationale.filters import Filter
 
-    return Filter(through, by, known_only, fold)
+    return Filter(through, by, known_only)
 
 
 def _from_file(
-    model: CogStage, path: Path, relation: str | None, k: int, choose: Filter
+    model: CogStage, path: Path, relation: str | None, k: int | None, choose: Filter
 ) -> tuple[list[Prediction], int]:
     """Predictions of a table of pairs; rows that cannot be used are named on stderr, the rest is done."""
     from cogstage.errors import CogstageError
@@ -217,8 +233,9 @@ def _show(predictions: list[Prediction], as_json: bool, html: bool, out: Path | 
         for prediction in predictions:
             typer.echo(prediction.to_json())
     else:
-        for prediction in predictions:
-            _print_prediction(prediction)
+        from cogstage.rationale.text import prediction_text
+
+        typer.echo("\n".join(prediction_text(prediction) for prediction in predictions), nl=False)
 
 
 def _page(predictions: list[Prediction]) -> str:
@@ -253,78 +270,3 @@ def _write(predictions: list[Prediction], out: Path) -> None:
     else:
         raise UsageError(f"{out}: unknown ending; known are .svg, .png, .html, .{', .'.join(FORMATS)}")
     typer.echo(f"wrote {out}", err=True)
-
-
-def _console() -> Any:
-    from rich.console import Console
-
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
-
-
-def _print_prediction(prediction: Prediction) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    from cogstage.relations import phrase
-
-    console = _console()
-    p = prediction
-    colour = "green" if p.probability >= 0.5 else "red"
-    known = "  (a training fact)" if p.known_fact else ""
-    console.print(
-        f"[bold]{escape(p.head.name)}[/] {phrase(p.relation)} [bold]{escape(p.tail.name)}[/]: "
-        f"[{colour}]{p.probability:.3f}[/]{' calibrated' if p.calibrated else ' not calibrated'}"
-        f", raw {p.raw_probability:.3f}{known}"
-    )
-    if not p.rationales:
-        console.print(
-            "  no rationale: no relation was recognised between what was recalled (or none passes the filter)\n"
-        )
-        return
-    table = Table(box=None, pad_edge=False, header_style="dim", show_edge=False)
-    for name in ("#", "rationale", "score", "contribution", "known", "together", "head recall", "tail recall"):
-        table.add_column(name, justify="left" if name == "rationale" else "right")
-    for rank, r in enumerate(p.rationales, start=1):
-        table.add_row(
-            str(rank),
-            f"{escape(r.head.name)} [cyan]{phrase(r.relation)}[/] {escape(r.tail.name)}",
-            f"{r.score:.3f}",
-            f"{r.contribution:+.3f}",
-            "yes" if r.known_fact else "no",
-            "n/a" if r.cooccurrence is None else f"{r.cooccurrence:,}",
-            _recall(r.head_recall.rank, r.head_recall.count),
-            _recall(r.tail_recall.rank, r.tail_recall.count),
-        )
-    console.print(table)
-    console.print(f"  [dim]rests on about {p.effective_assumptions:.0f} of {p.assumptions} assumptions[/]\n")
-
-
-def _recall(rank: int, count: int | None) -> str:
-    return f"rank {rank}, {'n/a' if count is None else f'{count:,}×'}"
-
-
-def _print_ranking(predictions: list[Prediction], by_head: bool, explained: bool) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    from cogstage.relations import phrase
-
-    if explained:
-        for prediction in predictions:
-            _print_prediction(prediction)
-        return
-    console = _console()
-    if not predictions:
-        console.print("no candidates are left")
-        return
-    p = predictions[0]
-    question = f"{p.head.name} {phrase(p.relation)} …" if by_head else f"… {phrase(p.relation)} {p.tail.name}"
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("#", escape(question), "probability", "known fact"):
-        table.add_column(name, justify="left" if name not in ("#", "probability") else "right")
-    for rank, prediction in enumerate(predictions, start=1):
-        term = prediction.tail if by_head else prediction.head
-        table.add_row(
-            str(rank), escape(term.name), f"{prediction.probability:.3f}", "yes" if prediction.known_fact else ""
-        )
-    console.print(table)

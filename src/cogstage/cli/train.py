@@ -10,16 +10,19 @@ import typer
 from cogstage.cli.console import print_json, progress
 
 if TYPE_CHECKING:
-    from cogstage.rationale.cogstage import CogStage
+    from cogstage.estimator import CogStage
 
 
 def show_options(wanted: bool) -> None:
     """Print every option of --set and stop."""
     if wanted:
-        from cogstage.model.config import describe
+        from cogstage.model.config import Config
+        from cogstage.model.paper import PaperConfig
 
-        for line in describe():
-            typer.echo(line)
+        for title, config in (("--preset default", Config), ("--preset paper", PaperConfig)):
+            typer.echo(title)
+            for line in config.describe():
+                typer.echo(f"  {line}")
         raise typer.Exit()
 
 
@@ -28,16 +31,17 @@ def train(
     dataset: Path = typer.Option(..., help="Data set folder, built on this graph."),
     out: Path = typer.Option(..., help="Folder for the model."),
     relation: str = typer.Option("all", help="A relation, several with commas, or all."),
-    world: str = typer.Option("open", help="open: recalled pairs; closed: training facts alone."),
-    preset: str = typer.Option("default", help="default, or paper for the published recipe."),
-    settings: list[str] = typer.Option([], "--set", help="Change an option: --set dropout=0.3 (repeat for more)."),
-    seed: int = typer.Option(0, help="Where randomness begins."),
-    resume: bool = typer.Option(False, "--resume", help="Go on from the checkpoint in --out."),
-    checkpoint_every: float = typer.Option(30.0, min=0, help="Seconds between two checkpoints, at least."),
-    time_limit: float | None = typer.Option(None, help="Stop after so many minutes with the best model so far."),
-    trace: Path | None = typer.Option(None, help="File for a line of JSON a round."),
+    world: str = typer.Option("open", help="open: recognised triples are reasons; closed: known facts alone."),
+    preset: str = typer.Option("default", help="default, or paper for the published model."),
+    settings: list[str] = typer.Option(
+        [], "--set", help="Change an option, for example --set folds=5; repeat for more."
+    ),
+    seed: int = typer.Option(0, help="Random seed."),
+    resume: bool = typer.Option(False, "--resume", help="Continue from the checkpoint in --out."),
+    checkpoint_every: float = typer.Option(30.0, min=0, help="Seconds between two checkpoints."),
+    time_limit: float | None = typer.Option(None, help="Stop after this many minutes and keep the best model so far."),
+    trace: Path | None = typer.Option(None, help="File for the training history, one JSON line per round."),
     tensorboard: Path | None = typer.Option(None, help="Folder for TensorBoard event files."),
-    device: str | None = typer.Option(None, help="cpu or cuda; by default the GPU where there is one."),
     options: bool = typer.Option(
         False, "--options", help="Show every option of --set and stop.", is_eager=True, callback=show_options
     ),
@@ -50,19 +54,17 @@ def train(
     Several processes: torchrun --nproc-per-node 2 --no-python cogstage train --graph graph --dataset data --out model
     """
     from cogstage.errors import UsageError
+    from cogstage.estimator import CogStage, preset_config
     from cogstage.graph.cooccurrence import Graph
     from cogstage.knowledge.dataset import Dataset
-    from cogstage.model.config import Config
-    from cogstage.model.config import preset as preset_config
-    from cogstage.model.distributed import join, leave
+    from cogstage.model_folder import CHECKPOINT, check_output
     from cogstage.progress import SILENT
-    from cogstage.rationale.cogstage import CogStage
-    from cogstage.rationale.storage import CHECKPOINT, check_place
+    from cogstage.training.distributed import join, leave
 
-    config = Config.parse(preset_config(preset).replace(world=world), settings)
+    config = preset_config(preset).replace(world=world).parse(settings)
     if time_limit is not None and time_limit <= 0:
         raise UsageError(f"--time-limit {time_limit}: must be above 0 minutes")
-    check_place(out)
+    check_output(out)
     names: str | list[str] = [name.strip() for name in relation.split(",")]
     model = CogStage("all" if names == ["all"] else names, preset=preset, seed=seed, **config.to_dict())
     processes = join()
@@ -77,7 +79,6 @@ def train(
             time_limit=None if time_limit is None else 60.0 * time_limit,
             trace=trace,
             tensorboard=tensorboard,
-            device=device,
         )
         if processes.first:
             model.save(out)

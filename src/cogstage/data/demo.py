@@ -23,8 +23,8 @@ from cogstage.reporting import Cell, Plot, Report, Section, Table
 from cogstage.reporting.plots import draw_precision_recall, draw_reliability, plot
 
 if TYPE_CHECKING:
+    from cogstage.estimator import CogStage
     from cogstage.graph.cooccurrence import Graph
-    from cogstage.rationale.cogstage import CogStage
 
 RELATION = "may_treat"
 OURS = "cogstage"
@@ -57,7 +57,7 @@ def run_demo(out: Path, options: DemoOptions | None = None, progress: Progress =
 
     The folder appears when all of it is there; whatever stops the run before that leaves what was there as it was.
     """
-    from cogstage.rationale.cogstage import CogStage
+    from cogstage.estimator import CogStage
 
     options = options or DemoOptions()
     begun = time.monotonic()
@@ -177,9 +177,8 @@ def _plots(scores: Mapping[str, np.ndarray], test: Pairs, model: CogStage) -> li
     for name, values in scores.items():
         precision, recall = precision_recall(test.label, values)
         curves[name] = (recall, precision)
-    calibrated = model.probabilities(test.head, test.tail, RELATION, calibrated=True)
     bins = {}
-    for name, values in (("raw", scores[OURS]), ("calibrated on dev", calibrated)):
+    for name, values in ((OURS, scores[OURS]),):
         curve = reliability(test.label, values, bins=10)
         bins[name] = (curve["probability"], curve["positives"])
     plots = [
@@ -194,13 +193,13 @@ def _plots(scores: Mapping[str, np.ndarray], test: Pairs, model: CogStage) -> li
     ]
     history = [line for line in model.metrics["history"] if line["stage"] == "epoch"]
     if len(history) > 1:
-        caption = "The course of training: dev F1 after each epoch; the marked epoch was kept."
+        caption = "The course of training: dev AUROC after each epoch; the marked epoch was kept."
         plots.append(plot(caption, lambda axes: _draw_course(axes, history, model.metrics["kept_epoch"])))
     return plots
 
 
 def _draw_course(axes: Any, history: Sequence[Mapping[str, Any]], best: int) -> None:
-    epochs, f1 = [line["epoch"] for line in history], [line["dev_f1"] for line in history]
+    epochs, f1 = [line["epoch"] for line in history], [line["dev_auroc"] for line in history]
     axes.plot(epochs, f1, marker="o", markersize=3)
     axes.plot([best], [f1[epochs.index(best)]], marker="o", markersize=9, fillstyle="none", color="black")
-    axes.set(xlabel="epoch", ylabel="dev F1")
+    axes.set(xlabel="epoch", ylabel="dev AUROC")

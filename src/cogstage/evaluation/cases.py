@@ -12,12 +12,12 @@ from markupsafe import Markup
 from cogstage.errors import UsageError
 from cogstage.knowledge.dataset import Dataset
 from cogstage.rationale.picture import svg
-from cogstage.rationale.record import Prediction, Rationale
+from cogstage.rationale.record import Prediction, Reason
 from cogstage.relations import phrase
 from cogstage.reporting import Section, Table, escape
 
 if TYPE_CHECKING:
-    from cogstage.rationale.cogstage import CogStage
+    from cogstage.estimator import CogStage
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class Case:
     @property
     def correct(self) -> bool | None:
         """Whether the decision at 0.5 is the answer."""
-        return None if self.label is None else (self.prediction.raw_probability >= 0.5) == self.label
+        return None if self.label is None else (self.prediction.probability >= 0.5) == self.label
 
 
 def choose_cases(
-    model: CogStage, data: Dataset, relation: str, positive: int = 5, negative: int = 5, seed: int = 0, k: int = 5
+    model: CogStage, data: Dataset, relation: str, positive: int = 5, negative: int = 5, seed: int = 0
 ) -> list[Case]:
     """Correctly predicted test pairs, ``positive`` true and ``negative`` false ones, drawn by ``seed``."""
     pairs = data.pairs(relation, "test")
@@ -46,7 +46,7 @@ def choose_cases(
         if not len(right) and wanted:
             raise UsageError(f"the model predicts no {'true' if label else 'false'} test pair of {relation} correctly")
         chosen = np.sort(generator.choice(right, min(wanted, len(right)), replace=False))
-        predictions = model.predict_batch(pairs.head[chosen], pairs.tail[chosen], relation, k)
+        predictions = model.predict_batch(pairs.head[chosen], pairs.tail[chosen], relation)
         cases += [Case(prediction, bool(label)) for prediction in predictions]
     return cases
 
@@ -68,11 +68,11 @@ def cases_section(cases: Sequence[Case]) -> Section:
 
 def to_markdown(cases: Sequence[Case]) -> str:
     """The cases in the layout of the paper's Table 4."""
-    columns = ("association of the head", "relation", "association of the tail", "score", "known fact")
+    columns = ("head", "relation", "tail", "share", "known fact")
     parts = []
     for number, case in enumerate(cases, start=1):
         p = case.prediction
-        rows = tuple((r.head.name, r.relation, r.tail.name, f"{r.score:.3f}", _known(r)) for r in p.rationales)
+        rows = tuple((r.head.name, r.relation, r.tail.name, f"{r.share:+.3f}", _known(r)) for r in p.reasons)
         question = " — ".join(map(escape.markdown, (p.head.name, p.relation, p.tail.name)))
         parts += [f"### Case {number}: {question}", "", f"Predicted {p.probability:.2f}, answer {_answer(case)}.", ""]
         parts += [Table("", columns, rows, left=3).markdown(), ""]
@@ -88,7 +88,7 @@ def to_latex(cases: Sequence[Case]) -> str:
         lines += [
             rf"{escape.latex(p.head.name)} & {escape.latex(p.relation)} & {escape.latex(p.tail.name)} \\ \midrule"
         ]
-        for r in p.rationales:
+        for r in p.reasons:
             cells = [escape.latex(r.head.name), escape.latex(r.relation), escape.latex(r.tail.name)]
             lines.append(" & ".join(rf"\textbf{{{c}}}" if r.known_fact else c for c in cells) + r" \\")
         lines.append(r"\midrule" if number < len(cases) else r"\bottomrule")
@@ -102,9 +102,9 @@ def to_text(cases: Sequence[Case]) -> str:
         p = case.prediction
         parts.append(f"{number}. {p.head.name} {phrase(p.relation)} {p.tail.name}?")
         parts.append(f"   predicted {p.probability:.2f}, answer {_answer(case)}")
-        for rank, r in enumerate(p.rationales, start=1):
+        for rank, r in enumerate(p.reasons, start=1):
             known = "  (known fact)" if r.known_fact else ""
-            parts.append(f"   {rank:>2}. {r.head.name} {phrase(r.relation)} {r.tail.name}  {r.score:.3f}{known}")
+            parts.append(f"   {rank:>2}. {r.head.name} {phrase(r.relation)} {r.tail.name}  {r.share:+.3f}{known}")
         parts.append("")
     return "\n".join(parts)
 
@@ -113,5 +113,5 @@ def _answer(case: Case) -> str:
     return "unknown" if case.label is None else ("true" if case.label else "false")
 
 
-def _known(rationale: Rationale) -> str:
-    return "yes" if rationale.known_fact else "no"
+def _known(reason: Reason) -> str:
+    return "yes" if reason.known_fact else "no"

@@ -9,14 +9,14 @@ import numpy as np
 
 from cogstage.errors import UsageError
 from cogstage.evaluation.measure import measure
-from cogstage.evaluation.metrics import CALIBRATION, TITLES
+from cogstage.evaluation.metrics import TITLES
 from cogstage.knowledge.dataset import SPLITS, Dataset
 from cogstage.progress import SILENT, Progress
 from cogstage.reporting import Table, interval_text
 from cogstage.reporting.figures import UNDEFINED
 
 if TYPE_CHECKING:
-    from cogstage.rationale.cogstage import CogStage
+    from cogstage.estimator import CogStage
 
 
 def evaluate(
@@ -27,9 +27,9 @@ def evaluate(
     ranking_heads: int = 200,
     progress: Progress = SILENT,
 ) -> dict[str, Any]:
-    """Figures by relation: each metric with its value and 95 % interval, and the calibrated Brier score and ECE.
+    """Figures by relation: each metric with its value and 95 % interval.
 
-    F1 and the other classification figures are those of the raw probabilities. Relations that the model was not
+    Probabilities are calibrated on dev. Relations that the model was not
     trained for, or that have no pairs in the split, are left out; asking for one by name is an error.
     """
     if split not in SPLITS:
@@ -58,23 +58,12 @@ def evaluate(
             "pairs": len(pairs),
             "positives": int(pairs.label.sum()),
             "metrics": metrics,
-            "calibrated": _calibrated(model, data, relation, split),
         }
         progress.advance(1, f"{relation} F1 {metrics['f1']['value']:.3f}")
     progress.done()
     if not result["relations"]:
         raise UsageError(f"the data set has no {split} pairs of {', '.join(asked)}")
     return result
-
-
-def _calibrated(model: CogStage, data: Dataset, relation: str, split: str) -> dict[str, Any]:
-    """Brier score and ECE of the calibrated probabilities."""
-
-    def scorer(head: np.ndarray, tail: np.ndarray) -> np.ndarray:
-        return model.probabilities(head, tail, relation, calibrated=True)
-
-    metrics = measure(data, relation, scorer, split).metrics
-    return {name: metrics[name] for name in CALIBRATION}
 
 
 def figures_table(result: dict[str, Any]) -> Table:
@@ -86,11 +75,10 @@ def figures_table(result: dict[str, Any]) -> Table:
             relation,
             f"{figures['pairs']:,}",
             *(_cell(figures["metrics"].get(name)) for name in names),
-            _cell(figures["calibrated"]["ece"]),
         )
         for relation, figures in found.items()
     )
-    columns = ("relation", "pairs", *(TITLES[name] for name in names), "ECE, calibrated")
+    columns = ("relation", "pairs", *(TITLES[name] for name in names))
     return Table(f"Figures on {result['split']} pairs, with 95 % intervals", columns, rows)
 
 

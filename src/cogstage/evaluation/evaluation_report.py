@@ -16,7 +16,7 @@ from cogstage.reporting import Plot, Report, Section, Table
 from cogstage.reporting.plots import draw_precision_recall, draw_reliability, plot
 
 if TYPE_CHECKING:
-    from cogstage.rationale.cogstage import CogStage
+    from cogstage.estimator import CogStage
 
 
 def evaluation_report(
@@ -45,25 +45,24 @@ def evaluation_report(
             *([cases_section(cases)] if cases else []),
         ],
         [
-            "Classification figures are those of the raw probabilities at 0.5; as many false pairs as true ones.",
+            "Probabilities are calibrated on dev; classification is at 0.5, with as many false pairs as true ones.",
             "Cases were drawn by seed among the correctly predicted, never by hand.",
         ],
     )
 
 
-def _scores(model: CogStage, data: Dataset, relation: str, split: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _scores(model: CogStage, data: Dataset, relation: str, split: str) -> tuple[np.ndarray, np.ndarray]:
     pairs = data.pairs(relation, split)
-    raw, calibrated = (model.probabilities(pairs.head, pairs.tail, relation, calibrated=c) for c in (False, True))
-    return pairs.label, raw, calibrated
+    return pairs.label, model.probabilities(pairs.head, pairs.tail, relation)
 
 
-def curve_plots(scores: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]) -> list[Plot]:
-    """Precision-recall and reliability of each relation: label, raw and calibrated probability of its pairs."""
+def curve_plots(scores: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> list[Plot]:
+    """Precision-recall and reliability of each relation: label and probability of its pairs."""
     curves, bins = {}, {}
-    for name, (label, raw, calibrated) in scores.items():
-        precision, recall = precision_recall(label, raw)
+    for name, (label, probability) in scores.items():
+        precision, recall = precision_recall(label, probability)
         curves[name] = (recall, precision)
-        curve = reliability(label, calibrated, bins=10)
+        curve = reliability(label, probability, bins=10)
         bins[name] = (curve["probability"], curve["positives"])
     return [
         plot("Precision and recall over all thresholds.", lambda axes: draw_precision_recall(axes, curves)),

@@ -1,8 +1,8 @@
-"""Do the rationales carry the decision? Removal tests against controls, over the assumptions of each pair.
+"""Do the reasons carry the decision? Removal tests against controls, over the assumptions of each pair.
 
-An assumption is a pair of associations; its score is that of its strongest triple, max_k p_ij·p(k|i,j). Removal means
-g = -∞ and the attention taken again. Every figure is a mean over pairs that the model predicts positive, with a 95 %
-bootstrap interval over whole heads.
+Two counterfactuals are reported, never mixed. *Not recognised*: a triple's value is gone and the next reason steps in.
+*Not recalled*: an association is gone with all triples through it, and the weights of the others are taken again.
+Every figure is a mean over pairs that the model predicts positive, with a 95 % bootstrap interval over whole heads.
 """
 
 from __future__ import annotations
@@ -12,34 +12,34 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from cogstage.errors import UsageError
 from cogstage.evaluation.significance import interval, replicate
 from cogstage.knowledge.dataset import Dataset
-from cogstage.model.decision import effective_number
 from cogstage.progress import SILENT, Progress
+from cogstage.rationale.removal import Removable
+from cogstage.training.calibration import Calibration, sigmoid
 from cogstage.triples import TripleIndex, Triples
 
 if TYPE_CHECKING:
-    from cogstage.model.cogstage import Assumptions, Network
-    from cogstage.rationale.cogstage import CogStage
+    from cogstage.estimator import CogStage
 
-KS = (1, 3, 5, 10, 20)
-LEAVE_ONE_OUT = 30  # Kendall's tau is taken over this many of the highest-scored assumptions
+KS = (1, 3, 5, 10)
+AOPC_STEPS = 5  # assumptions removed one after the other for NAOPC
+AOPC_POOL = 24  # among so many of the strongest for and against
 BATCH = 64
 
 
 @dataclass
 class Faithfulness:
-    """Named figures: a value for each pair, reduced to mean and interval by :meth:`rows`."""
+    """Named figures: a value for each pair, reduced to mean and interval."""
 
     relation: str
     pairs: int  # predicted positive, and so measured
     head: np.ndarray  # (pairs,) clusters of the bootstrap
     values: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (pairs,), NaN where undefined
-    restated: int = 0  # top-K triples that restate their target or its inverse, over the whole test set
-    examined: int = 0  # triples looked at for that
+    restated: int = 0  # reasons that restate their target or its inverse, over the whole split
+    examined: int = 0  # reasons looked at for that
 
     def mean(self, name: str) -> float:
         """The figure itself."""
@@ -67,7 +67,6 @@ class Faithfulness:
         }
 
 
-@torch.no_grad()
 def measure_faithfulness(
     model: CogStage,
     data: Dataset,
@@ -75,31 +74,34 @@ def measure_faithfulness(
     pairs: int = 512,
     seed: int = 0,
     ks: Sequence[int] = KS,
+    split: str = "test",
     progress: Progress = SILENT,
 ) -> Faithfulness:
-    """Everything that one model and the test pairs of one relation can say; ``pairs`` are drawn by ``seed``."""
-    test = data.pairs(relation, "test")
+    """Everything that one model and the pairs of one relation can say; ``pairs`` are drawn by ``seed``."""
+    given, target = data.pairs(relation, split), model.all_relations.index(relation)
     generator = np.random.default_rng(seed)
-    chosen = np.sort(generator.choice(len(test), min(pairs, len(test)), replace=False))
-    held_out = held_out_facts(data)
+    chosen = np.sort(generator.choice(len(given), min(pairs, len(given)), replace=False))
+    held_out, calibration = held_out_facts(data), model.calibration[relation]
     collected: dict[str, list[np.ndarray]] = {}
     heads: list[np.ndarray] = []
     progress.start(f"removal tests of {relation}", len(chosen))
     for rows in _batches(chosen):
-        assumptions = model.assumptions(test.head[rows], test.tail[rows], relation)
-        positive = (assumptions.logit >= 0).numpy()
-        heads.append(test.head[rows][positive])
-        for name, value in _measure(model, assumptions, held_out, ks, generator).items():
-            collected.setdefault(name, []).append(value[positive])
+        head, tail = given.head[rows], given.tail[rows]
+        positive = model.logits(head, tail, relation) >= 0
+        if positive.any():
+            assumptions = model.predictor.removable(head[positive], tail[positive], target)
+            heads.append(head[positive])
+            for name, value in _measure(model, assumptions, calibration, held_out, ks, generator).items():
+                collected.setdefault(name, []).append(value)
         progress.advance(len(rows))
     progress.done()
-    head = np.concatenate(heads)
-    if not len(head):
+    if not heads:
         raise UsageError(
             f"the model predicts none of the {len(chosen)} pairs of {relation} positive; nothing to measure"
         )
     values = {name: np.concatenate(parts) for name, parts in collected.items()}
-    restated, examined = count_restated(model, data, relation, max(ks))
+    restated, examined = count_restated(model, data, relation, split)
+    head = np.concatenate(heads)
     return Faithfulness(relation, len(head), head, values, restated, examined)
 
 
@@ -108,76 +110,155 @@ def _batches(rows: np.ndarray) -> Iterator[np.ndarray]:
         yield rows[start : start + BATCH]
 
 
-def scores_of(assumptions: Assumptions) -> torch.Tensor:
-    """(B, P) score of each assumption: that of its strongest triple."""
-    return assumptions.attention * assumptions.best_probability
-
-
 def _measure(
-    model: CogStage, assumptions: Assumptions, held_out: TripleIndex, ks: Sequence[int], generator: np.random.Generator
+    model: CogStage,
+    assumptions: Removable,
+    calibration: Calibration,
+    held_out: TripleIndex,
+    ks: Sequence[int],
+    generator: np.random.Generator,
 ) -> dict[str, np.ndarray]:
-    """Every figure of a batch, one value a pair."""
-    network = model.network
-    valid = assumptions.formed  # what can be shown; removal tests choose among these
-    score = scores_of(assumptions).masked_fill(~valid, -1.0)
-    whole = assumptions.logit.sigmoid()
-    order = {
-        "top": score.argsort(dim=1, descending=True, stable=True),
-        "random": _shuffled(valid, generator),
-        "lowest": score.masked_fill(~valid, 2.0).argsort(dim=1, stable=True),
+    """Every figure of a batch, one value per pair."""
+
+    def p(logit: np.ndarray) -> np.ndarray:
+        return sigmoid(calibration.logits(logit))
+
+    score = assumptions.score
+    everything = np.ones(score.shape, bool)
+    whole = p(assumptions.decide(everything))
+    reason = score > 0
+    orders = {
+        "top": np.argsort(-score, axis=1, kind="stable"),
+        "random": np.argsort(np.where(reason, generator.random(score.shape), 2.0), axis=1),
+        "lowest": np.argsort(np.where(reason, score, np.inf), axis=1, kind="stable"),
     }
-    attention = assumptions.attention
-    found = {
-        "effective assumptions": effective_number(attention * valid),
-        "effective pairs, unrecognised ones too": effective_number(attention),
-        "attention on unrecognised pairs": (attention * (assumptions.relation_probability.sum(2) == 0)).sum(1),
-    }
+    found: dict[str, np.ndarray] = {}
     for k in ks:
-        top = torch.zeros_like(valid).scatter(1, order["top"][:, :k], True)
-        found[f"attention of top@{k}"] = (attention * top).sum(1)
-        for control, ranked in order.items():
-            mask = torch.zeros_like(valid).scatter(1, ranked[:, :k], True) & valid
-            without, alone = (network.decide(assumptions, keep).sigmoid() for keep in (~mask, mask))
+        for control, order in orders.items():
+            mask = _first(order, k, score.shape) & reason
+            without, alone = p(assumptions.decide(everything & ~mask)), p(assumptions.decide(mask))
             found[f"comprehensiveness@{k}, {control}"] = whole - without
             found[f"sufficiency@{k}, {control}"] = whole - alone
-            found[f"decision kept by {control}@{k} alone"] = (alone >= 0.5).to(whole.dtype)
-            found[f"decision turned without {control}@{k}"] = (without < 0.5).to(whole.dtype)
-    effect = leave_one_out(network, assumptions, order["top"][:, :LEAVE_ONE_OUT])
-    ranked = score.gather(1, order["top"][:, :LEAVE_ONE_OUT])
-    result = {name: value.numpy() for name, value in found.items()}
-    result["Kendall's τ with leave-one-out"] = _taus(ranked.numpy(), effect.numpy())
-    for k in ks:
-        if k <= LEAVE_ONE_OUT:
-            result[f"removal raises p, top@{k}"] = (effect[:, :k] < 0).float().mean(1).numpy()
-    result |= _held_out_precision(model, assumptions, held_out, ks, generator)
-    return result
+            found[f"decision kept by {control}@{k} alone"] = (alone >= 0.5).astype(float)
+            found[f"decision turned without {control}@{k}"] = (without < 0.5).astype(float)
+    found["effective reasons"] = _effective(assumptions)
+    found |= _one_at_a_time(assumptions, orders["top"], ks)
+    found |= _not_recalled(assumptions, ks)
+    found["NAOPC"] = _naopc(assumptions, orders["top"])
+    return found | _held_out_precision(model, assumptions, orders, held_out, ks)
 
 
-def leave_one_out(network: Network, assumptions: Assumptions, chosen: torch.Tensor) -> torch.Tensor:
-    """How far p falls when each of ``chosen`` (B, M) assumptions alone is removed."""
-    whole = assumptions.logit.sigmoid()
-    falls = []
+def _effective(assumptions: Removable) -> np.ndarray:
+    """On how many assumptions the decision rests: exp of the entropy of |share| among those that make it."""
+    size = np.abs(assumptions.share)
+    p = size / np.maximum(size.sum(1, keepdims=True), 1e-30)
+    effective: np.ndarray = np.exp(-(p * np.log(np.where(p > 0, p, 1.0))).sum(1))
+    return effective
+
+
+def _first(order: np.ndarray, k: int, shape: tuple[int, ...]) -> np.ndarray:
+    mask = np.zeros(shape, bool)
+    np.put_along_axis(mask, order[:, :k], True, axis=1)
+    return mask
+
+
+def leave_one_out(assumptions: Removable, chosen: np.ndarray) -> np.ndarray:
+    """The logits (B, M) when each of ``chosen`` (B, M) assumptions alone is not recognised."""
+    rows = np.arange(len(chosen))
+    logits = []
     for column in range(chosen.shape[1]):
-        keep = torch.ones_like(assumptions.valid).scatter(1, chosen[:, column : column + 1], False)
-        falls.append(whole - network.decide(assumptions, keep).sigmoid())
-    return torch.stack(falls, 1)
+        keep = np.ones(assumptions.score.shape, bool)
+        keep[rows, chosen[:, column]] = False
+        logits.append(assumptions.decide(keep))
+    return np.stack(logits, 1)
 
 
-def _shuffled(valid: torch.Tensor, generator: np.random.Generator) -> torch.Tensor:
-    """The valid assumptions in random order, the others behind them."""
-    noise = torch.from_numpy(generator.random(tuple(valid.shape)))
-    return noise.masked_fill(~valid, 2.0).argsort(dim=1)
+def _one_at_a_time(assumptions: Removable, top: np.ndarray, ks: Sequence[int]) -> dict[str, np.ndarray]:
+    """Rank agreement of scores with leave-one-out effects, and how often a removal raises p."""
+    chosen = top[:, : max(ks)]
+    score = np.take_along_axis(assumptions.score, chosen, 1)
+    before = assumptions.decide(np.ones(assumptions.score.shape, bool))
+    fall = before[:, None] - leave_one_out(assumptions, chosen)
+    found = {"Kendall's τ, not recognised": _taus(score, fall)}
+    for k in ks:
+        shown = score[:, :k] > 0
+        raised = ((fall[:, :k] < -1e-9) & shown).sum(1)
+        found[f"removal raises p, top@{k}, not recognised"] = _share(raised, shown.sum(1))
+    return found
+
+
+def _not_recalled(assumptions: Removable, ks: Sequence[int]) -> dict[str, np.ndarray]:
+    """The same for associations: what each contributes against what its removal does."""
+    number, count = assumptions.associations()
+    order = np.argsort(-assumptions.score, axis=1, kind="stable")[:, : max(ks)]
+    rows = np.arange(len(order))[:, None]
+    kept = np.zeros_like(assumptions.score)
+    kept[rows, order] = np.maximum(assumptions.score[rows, order], 0.0)
+    shares = np.stack([np.bincount(n, weights=s, minlength=count) for n, s in zip(number, kept, strict=True)])
+    strongest = np.argsort(-shares, axis=1, kind="stable")[:, : max(ks)]
+    before = assumptions.decide(np.ones(assumptions.score.shape, bool))
+    fall = np.stack([before - assumptions.decide_without_association(column) for column in strongest.T], 1)
+    share = np.take_along_axis(shares, strongest, 1)
+    found = {"Kendall's τ, not recalled": _taus(share, fall)}
+    for k in ks:
+        shown = share[:, :k] > 0
+        found[f"removal raises p, top@{k}, not recalled"] = _share(((fall[:, :k] < -1e-9) & shown).sum(1), shown.sum(1))
+    return found
+
+
+def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    share: np.ndarray = np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0)
+    return share
 
 
 def _taus(score: np.ndarray, effect: np.ndarray) -> np.ndarray:
+    """Kendall's τ-b of each row over positive scores; pairs that tie in the effect count as in τ-b."""
     from scipy.stats import kendalltau
 
     taus = np.full(len(score), np.nan)
     for row in range(len(score)):
-        held = score[row] > 0
+        held = (score[row] > 0) & (np.abs(effect[row]) > 1e-9)
         if np.count_nonzero(held) > 1:
             taus[row] = kendalltau(score[row][held], effect[row][held]).statistic
     return taus
+
+
+def _naopc(assumptions: Removable, top: np.ndarray) -> np.ndarray:
+    """Area over the removal curve, normalised by the best and the worst order of removal that a greedy search finds."""
+    half = AOPC_POOL // 2
+    pool = top if top.shape[1] <= AOPC_POOL else np.concatenate([top[:, :half], top[:, -half:]], 1)
+    shown = _curve(assumptions, top[:, :AOPC_STEPS])
+    best, worst = (_curve(assumptions, _greedy(assumptions, pool, sign)) for sign in (1.0, -1.0))
+    spread = best - worst
+    return np.where(spread > 1e-9, (shown - worst) / np.maximum(spread, 1e-9), np.nan)
+
+
+def _curve(assumptions: Removable, order: np.ndarray) -> np.ndarray:
+    """Mean fall of the logit over the steps of a removal order (B, steps)."""
+    keep = np.ones(assumptions.score.shape, bool)
+    before, falls, rows = assumptions.decide(keep), [], np.arange(len(order))
+    for column in order.T:
+        keep[rows, column] = False
+        falls.append(before - assumptions.decide(keep))
+    mean: np.ndarray = np.mean(falls, axis=0)
+    return mean
+
+
+def _greedy(assumptions: Removable, pool: np.ndarray, sign: float) -> np.ndarray:
+    """The order that removes, at each step, what lowers the logit most (or raises it most, for sign -1)."""
+    keep, rows, order = np.ones(assumptions.score.shape, bool), np.arange(len(pool)), []
+    left = np.ones(pool.shape, bool)
+    for _ in range(min(AOPC_STEPS, pool.shape[1])):
+        after = []
+        for column in pool.T:
+            trial = keep.copy()
+            trial[rows, column] = False
+            after.append(sign * assumptions.decide(trial))
+        best = np.argmin(np.where(left, np.stack(after, 1), np.inf), axis=1)
+        left[rows, best] = False
+        keep[rows, pool[rows, best]] = False
+        order.append(pool[rows, best])
+    return np.stack(order, 1)
 
 
 def held_out_facts(data: Dataset) -> TripleIndex:
@@ -186,54 +267,41 @@ def held_out_facts(data: Dataset) -> TripleIndex:
 
 
 def _held_out_precision(
-    model: CogStage, assumptions: Assumptions, held_out: TripleIndex, ks: Sequence[int], generator: np.random.Generator
+    model: CogStage,
+    assumptions: Removable,
+    orders: dict[str, np.ndarray],
+    held_out: TripleIndex,
+    ks: Sequence[int],
 ) -> dict[str, np.ndarray]:
-    """Of the top triples that are no training facts, the share that are held-out facts; and of random ones."""
-    probability = assumptions.relation_probability.numpy()  # (B, P, K)
-    batch, _, relations = probability.shape
-    score = (assumptions.attention.numpy()[:, :, None] * probability).reshape(batch, -1)
-    recognised = probability.reshape(batch, -1) > 0
-    orders = {
-        "top": np.argsort(-score, axis=1, kind="stable"),
-        "random": np.argsort(np.where(recognised, generator.random(score.shape), 2.0), axis=1),
-    }
+    """Of the recognised triples that are no training facts, strongest first, the share that are held-out facts."""
     found = {}
-    for control, order in orders.items():
-        order = order[:, : 4 * max(ks)]  # enough to find K that are no training facts, in all but rare cases
-        pair, relation = np.divmod(order, relations)
-        head = np.take_along_axis(assumptions.pair_head.numpy(), pair, 1)
-        tail = np.take_along_axis(assumptions.pair_tail.numpy(), pair, 1)
-        unseen = np.take_along_axis(recognised, order, 1) & ~model.evidence.is_fact(head, relation, tail)
+    recognised = assumptions.recognised & (assumptions.score > 0)
+    for control in ("top", "random"):
+        order = orders[control][:, : 8 * max(ks)]
+        head, relation, tail = (
+            np.take_along_axis(values, order, 1)
+            for values in (assumptions.head, assumptions.relation, assumptions.tail)
+        )
+        unseen = np.take_along_axis(recognised, order, 1) & ~model.facts.contains(head, relation, tail)
         true = held_out.contains(head, relation, tail) & unseen
-        place = np.cumsum(unseen, axis=1)
+        position = np.cumsum(unseen, axis=1)
         for k in ks:
-            first = unseen & (place <= k)
-            number = first.sum(1)
-            share = np.divide((true & first).sum(1), number, out=np.full(batch, np.nan), where=number > 0)
-            found[f"precision@{k} on held-out facts, {control}"] = share
+            first = unseen & (position <= k)
+            found[f"precision@{k} on held-out facts, {control}"] = _share((true & first).sum(1), first.sum(1))
     return found
 
 
-@torch.no_grad()
-def count_restated(model: CogStage, data: Dataset, relation: str, k: int) -> tuple[int, int]:
-    """How many of the top ``k`` triples of the whole test set restate their target or its inverse, and of how many."""
-    test = data.pairs(relation, "test")
-    index = data.relations.index(relation)
-    backwards = index + len(data.relations)
-    restated = examined = 0
-    for rows in _batches(np.arange(len(test))):
-        assumptions = model.assumptions(test.head[rows], test.tail[rows], relation)
-        score = (assumptions.attention[:, :, None] * assumptions.relation_probability).flatten(1)
-        best = score.topk(min(k, score.shape[1]), dim=1)
-        pair, number = (
-            best.indices // assumptions.relation_probability.shape[2],
-            best.indices % assumptions.relation_probability.shape[2],
-        )
-        a, b = assumptions.pair_head.gather(1, pair).numpy(), assumptions.pair_tail.gather(1, pair).numpy()
-        h, t = test.head[rows][:, None], test.tail[rows][:, None]
-        relations, shown = number.numpy(), best.values.numpy() > 0
-        forward = (a == h) & (b == t) & (relations == index)
-        inverse = (a == t) & (b == h) & (relations == backwards)
-        restated += int(np.count_nonzero((forward | inverse) & shown))
-        examined += int(np.count_nonzero(shown))
+def count_restated(model: CogStage, data: Dataset, relation: str, split: str = "test") -> tuple[int, int]:
+    """How many reasons of a whole split restate their target or its inverse, and of how many."""
+    pairs, index = data.pairs(relation, split), model.all_relations.index(relation)
+    backwards, restated, examined = index + len(model.all_relations), 0, 0
+    for rows in _batches(np.arange(len(pairs))):
+        head, tail = pairs.head[rows], pairs.tail[rows]
+        a = model.predictor.reasons(head, tail, index, model.calibration[relation])
+        shown = a.share != 0
+        h, t = head[:, None], tail[:, None]
+        same = (a.head == h) & (a.tail == t) & (a.relation == index)
+        turned = (a.head == t) & (a.tail == h) & (a.relation == backwards)
+        restated += int(((same | turned) & shown).sum())
+        examined += int(shown.sum())
     return restated, examined

@@ -14,14 +14,12 @@ from cogstage.baselines.resolver import FLOOR, MODERN, PAPER, PAPER_FRESH, resol
 from cogstage.baselines.vectors import VectorStore
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
-from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.dataset import FittingView
-from cogstage.model.calibration import calibrate, fit_calibration
-from cogstage.model.config import preset
 from cogstage.progress import SILENT, Progress
+from cogstage.training.calibration import Calibration, sigmoid
 
 if TYPE_CHECKING:
-    from cogstage.rationale.cogstage import CogStage
+    from cogstage.estimator import CogStage
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Variant:
     @property
     def options(self) -> dict[str, Any]:
         """Options of the model that differ from the preset's; where stage 3 is idle it is kept small."""
-        idle = {"folds": 0, "associations": 1, "epochs": 1, "least_steps": 0} if self.direct else {}
+        idle = {"folds": 0, "associations": 1, "decision_epochs": 1, "decision_steps": 0} if self.direct else {}
         return {"world": self.world, **idle}
 
 
@@ -60,27 +58,13 @@ GROUPS = {
 DEFAULT = ("floor", "paper", "fresh", "cogstage-variants")
 
 
-@dataclass(frozen=True)
-class _OnlyForFitting:
-    """A data set without its test side: what ``CogStage.fit`` asks of one, and no more."""
-
-    view: FittingView
-
-    def for_fitting(self) -> FittingView:
-        return self.view
-
-    def check_fits(self, vocabulary: Vocabulary) -> None:
-        if vocabulary.hash != self.view.vocabulary_hash:
-            raise UsageError("the graph and the data set do not belong together; build the data set on this graph")
-
-
 class CogStageMethod:
     """CogStage behind the same two calls as every baseline."""
 
     def __init__(self, name: str) -> None:
         self._name, self._variant = name, VARIANTS[name]
         self._model: CogStage | None = None
-        self._platt: dict[str, dict[str, Any]] = {}  # of a direct one, by relation
+        self._direct: dict[str, Calibration] = {}  # of a direct one, by relation
 
     @property
     def name(self) -> str:
@@ -95,31 +79,33 @@ class CogStageMethod:
     @property
     def settings(self) -> str:
         """The whole configuration."""
-        return repr(preset(self._variant.preset).replace(**self._variant.options))
+        from cogstage.estimator import preset_config
+
+        return repr(preset_config(self._variant.preset).replace(**self._variant.options))
 
     def fit(
         self, graph: Graph, view: FittingView, relation: str, seed: int = 0, progress: Progress = SILENT
     ) -> CogStageMethod:
         """Train on what may be fitted on."""
-        from cogstage.rationale.cogstage import CogStage
+        from cogstage.estimator import CogStage
 
         variant, self._relation = self._variant, relation
         model = CogStage(relation=relation, preset=variant.preset, seed=seed, **variant.options)
-        self._model = model.fit(graph, _OnlyForFitting(view), progress=progress)  # type: ignore[arg-type]
+        self._model = model.fit(graph, view, progress=progress)
         if variant.direct:
             for name in model.relations:
                 dev = view.pairs(name, "dev")
                 margin = model.recognised(dev.head, dev.tail, name)
-                self._platt[name] = fit_calibration(margin, dev.label, "platt")
+                self._direct[name] = Calibration.fit(margin, dev.label)
         return self
 
     def scores(self, head: np.ndarray, tail: np.ndarray, relation: str | None = None) -> np.ndarray:
-        """Raw probabilities (M,)."""
+        """Calibrated probabilities (M,)."""
         if self._model is None:
             raise CogstageError(f"{self.name} was not fitted yet")
         relation = relation or self._relation
         if self._variant.direct:
-            return calibrate(self._model.recognised(head, tail, relation), self._platt[relation])
+            return sigmoid(self._direct[relation].logits(self._model.recognised(head, tail, relation)))
         return self._model.probabilities(head, tail, relation)
 
 

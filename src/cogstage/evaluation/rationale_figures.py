@@ -14,7 +14,7 @@ from cogstage.progress import SILENT, Progress
 from cogstage.reporting import Table
 
 if TYPE_CHECKING:
-    from cogstage.rationale.cogstage import CogStage
+    from cogstage.estimator import CogStage
 
 CONTROLS = ("top", "random", "lowest")
 
@@ -49,35 +49,34 @@ class RationaleFigures:
                 cells = [_cell(measured, kind.format(k=k, c=control)) for control in CONTROLS]
                 rows.append((f"{words}, K={k}", *cells))
         caption = (
-            f"{measured.relation}: {measured.pairs} test pairs predicted positive; K assumptions by score, at random, "
-            "and the lowest; mean and 95 % interval over heads"
+            f"{measured.relation}: {measured.pairs} pairs predicted positive; the K strongest reasons for, K at random "
+            "and the K weakest, not recognised; mean and 95 % interval over heads"
         )
         return Table(caption, ("removal", "top K", "random K", "lowest K"), tuple(rows))
 
     def _single(self) -> Table:
         measured = self.faithfulness
         names = [
-            "effective assumptions",
-            "effective pairs, unrecognised ones too",
-            "attention of top@5",
-            "attention of top@20",
-            "attention on unrecognised pairs",
             "decision turned without top@5",
-            "removal raises p, top@5",
-            "Kendall's τ with leave-one-out",
+            "Kendall's τ, not recognised",
+            "removal raises p, top@5, not recognised",
+            "Kendall's τ, not recalled",
+            "removal raises p, top@5, not recalled",
+            "NAOPC",
+            "effective reasons",
             "precision@5 on held-out facts, top",
             "precision@5 on held-out facts, random",
         ]
         rows = [(name, _cell(measured, name)) for name in names]
-        rows.append(("triples that restate the target", f"{measured.restated} of {measured.examined:,}"))
-        return Table(f"{measured.relation}: what the attention rests on", ("figure", "value"), tuple(rows))
+        rows.append(("reasons that restate the target", f"{measured.restated} of {measured.examined:,}"))
+        return Table(f"{measured.relation}: what the decision rests on", ("figure", "value"), tuple(rows))
 
     def _ablations(self) -> Table:
         rows = [
             (a.name, f"{a.f1:.3f}", f"{a.auroc:.3f}", f"{a.comprehensiveness:.3f}", f"{a.overlap:.3f}")
             for a in self.ablations
         ]
-        caption = "Does the attention mean anything? The same pairs with it made uniform, and with shuffled parameters"
+        caption = "Do the weights mean anything? The same pairs with uniform weights, and with shuffled parameters"
         columns = ("variant", "F1", "AUROC", "comprehensiveness@5", "overlap of top 5")
         return Table(caption, columns, tuple(rows))
 
@@ -94,14 +93,15 @@ def measure_rationales(
     relation: str,
     pairs: int = 512,
     seed: int = 0,
+    split: str = "test",
     progress: Progress = SILENT,
 ) -> RationaleFigures:
     """Faithfulness and ablations of the first model; stability over all of them where there are several."""
     model = models[0]
     return RationaleFigures(
-        measure_faithfulness(model, data, relation, pairs, seed, progress=progress),
-        ablations(model, data, relation, pairs, seed),
-        stability(models, data, relation, pairs=pairs, seed=seed) if len(models) > 1 else None,
+        measure_faithfulness(model, data, relation, pairs, seed, split=split, progress=progress),
+        ablations(model, data, relation, pairs, seed, split),
+        stability(models, data, relation, pairs=pairs, seed=seed, split=split) if len(models) > 1 else None,
     )
 
 

@@ -1,1 +1,1 @@
-"""The three stages, one file each; their wiring, training and checkpoints."""
+"""The two models. Read ``paper.py`` for the published one; ``network.py`` and the three stages for the default."""

@@ -10,52 +10,47 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from cogstage.errors import UsageError
+from cogstage.model.config import WORLDS, Options, option
 
 NEVER = -1e30  # a finite stand-in for -∞: an empty softmax stays finite and is then set to 0
 
 
-def _option(default: Any, meaning: str) -> Any:
-    return dataclasses.field(default=default, metadata={"help": meaning})
-
-
 @dataclass(frozen=True)
-class PaperConfig:
+class PaperConfig(Options):
     """Options of the published model and its training."""
 
-    world: str = _option("open", "open: assumptions are recognised; closed: they are training facts")
-    dimension: int = _option(128, "d, width of the vectors of terms and relations")
-    associations: int = _option(32, "N_c, terms recalled for each end of a pair")
-    assumptions: int = _option(100, "closed world: training facts weighed for a pair")
-    recall_loss: str = _option("sum", "L_n over a batch of terms: sum, as published, or mean")
-    recall_batch: int = _option(0, "terms in a batch of L_n; 0: an epoch is one pass over the graph")
-    recognition_batch: int = _option(0, "facts in a batch of L_r; 0: an epoch is one pass over the facts")
-    negatives: int = _option(100, "corrupted heads, and as many corrupted tails, for each triple of L_r")
-    na_pairs: int = _option(1, "NA pairs for each fact of L_r: training negatives and random pairs, half and half")
-    pair_batch: int = _option(128, "pairs in a batch of L_p")
-    learning_rate: float = _option(1e-3, "of Adam")
-    clip: float = _option(5.0, "largest norm of a gradient")
-    epochs: int = _option(300, "passes over the training pairs, at most")
-    minimum_epochs: int = _option(100, "epochs before training may stop early")
-    patience: int = _option(10, "epochs without a better dev AUROC before training stops")
+    world: str = option("open", "open: assumptions are recognised; closed: they are training facts")
+    dimension: int = option(128, "d, width of the vectors of terms and relations")
+    associations: int = option(32, "N_c, terms recalled for each end of a pair")
+    assumptions: int = option(100, "closed world: training facts weighed for a pair")
+    recall_loss: str = option("sum", "L_n over a batch of terms: sum, as published, or mean")
+    recall_batch: int = option(0, "terms in a batch of L_n; 0: an epoch is one pass over the graph")
+    recognition_batch: int = option(0, "facts in a batch of L_r; 0: an epoch is one pass over the facts")
+    negatives: int = option(100, "corrupted heads, and as many corrupted tails, for each triple of L_r")
+    na_pairs: int = option(1, "NA pairs for each fact of L_r: training negatives and random pairs, half and half")
+    pair_batch: int = option(128, "pairs in a batch of L_p")
+    learning_rate: float = option(1e-3, "learning rate of Adam")
+    clip: float = option(5.0, "largest norm of a gradient")
+    epochs: int = option(300, "passes over the training pairs, at most")
+    minimum_epochs: int = option(100, "epochs before training may stop early")
+    patience: int = option(10, "epochs without a better dev AUROC before training stops")
 
     def __post_init__(self) -> None:
-        for name, allowed in (("world", ("open", "closed")), ("recall_loss", ("sum", "mean"))):
-            if getattr(self, name) not in allowed:
-                raise UsageError(f"{name}={getattr(self, name)}: choose one of {', '.join(allowed)}")
+        self.check_choice("world", WORLDS)
+        self.check_choice("recall_loss", ("sum", "mean"))
         for field in dataclasses.fields(self):
             value, least = getattr(self, field.name), 0 if field.name.endswith("_batch") else 1
             least = 1 if field.name == "pair_batch" else 0 if field.name == "minimum_epochs" else least
             if isinstance(value, int) and value < least:
-                raise UsageError(f"{field.name}={value}: must be at least {least}")
+                raise UsageError(f"option {field.name}={value}: must be at least {least}")
             if isinstance(value, float) and value <= 0:
-                raise UsageError(f"{field.name}={value}: must be above 0")
+                raise UsageError(f"option {field.name}={value}: must be above 0")
 
 
 @dataclass(frozen=True)

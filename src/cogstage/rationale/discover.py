@@ -1,4 +1,4 @@
-"""Ranking candidates: which tails does a head hold a relation to (or which heads a tail)?"""
+"""Ranking candidates: which tails does a head hold a relation to, or which heads a tail?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cogstage.rationale.filters import Filter
 from cogstage.rationale.record import Prediction
 
 if TYPE_CHECKING:
-    from cogstage.rationale.cogstage import CogStage
+    from cogstage.estimator import CogStage
 
 BATCH = 1024
 
@@ -25,46 +25,51 @@ def discover(
     top: int = 20,
     new_only: bool = False,
     everywhere: bool = False,
-    k: int = 0,
+    k: int | None = 0,
     choose: Filter | None = None,
     progress: Progress = SILENT,
 ) -> list[Prediction]:
-    """The ``top`` likeliest partners of ``head`` (or of ``tail``), likeliest first, each with ``k`` rationales.
+    """The likeliest partners of a head or of a tail, likeliest first.
 
-    Candidates are the terms that stand on that side of the relation in some training fact; ``everywhere`` takes every
-    node of the graph. ``new_only`` leaves training facts out. Memory grows with ``top``, not with the candidates.
+    Parameters
+    ----------
+    head, tail
+        Node id of the given end; exactly one of them.
+    top
+        How many to return.
+    new_only
+        Leave training facts out.
+    everywhere
+        Rank every node of the graph, not only terms on that side of the relation in some training fact.
+    k, choose
+        How many reasons each prediction shows (None for all), and which.
     """
     if (head is None) == (tail is None):
         raise UsageError("discover needs a head or a tail, and not both")
     if top < 1:
-        raise UsageError(f"--top must be at least 1, not {top}")
+        raise UsageError(f"top must be at least 1, not {top}")
     model.check_relation(relation)
     given = head if head is not None else tail
     assert given is not None
     pool = np.arange(len(model.vocabulary)) if everywhere else model.ends(relation, "tail" if tail is None else "head")
     pool = pool[pool != given]
     if new_only:
-        pool = pool[~_known(model, relation, head, tail, pool)]
-    best, chance = np.empty(0, np.int64), np.empty(0)
+        heads, tails = _pairs(head, tail, pool)
+        number = np.full(len(pool), model.all_relations.index(relation))
+        pool = pool[~model.facts.contains(heads, number, tails)]
+    best, logit = np.empty(0, np.int64), np.empty(0)
     progress.start(f"ranking {len(pool):,} candidates", len(pool))
     for start in range(0, len(pool), BATCH):
         part = pool[start : start + BATCH]
-        heads, tails = _pairs(head, tail, part)
         best = np.concatenate([best, part])
-        chance = np.concatenate([chance, model.probabilities(heads, tails, relation)])
-        kept = np.lexsort((best, -chance))[:top]
-        best, chance = best[kept], chance[kept]
+        logit = np.concatenate([logit, model.logits(*_pairs(head, tail, part), relation)])
+        kept = np.lexsort((best, -logit))[:top]
+        best, logit = best[kept], logit[kept]
         progress.advance(len(part))
     progress.done()
-    heads, tails = _pairs(head, tail, best)
-    return model.predict_batch(heads, tails, relation, k, choose)
+    return model.predict_batch(*_pairs(head, tail, best), relation, k, choose)
 
 
 def _pairs(head: int | None, tail: int | None, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     given = np.full(len(others), head if head is not None else tail, np.int64)
     return (given, others) if head is not None else (others, given)
-
-
-def _known(model: CogStage, relation: str, head: int | None, tail: int | None, pool: np.ndarray) -> np.ndarray:
-    heads, tails = _pairs(head, tail, pool)
-    return model.evidence.is_fact(heads, np.full(len(pool), model.evidence.relations.index(relation)), tails)

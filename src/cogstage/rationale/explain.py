@@ -1,34 +1,99 @@
-"""From the assumptions of a forward pass to Prediction records."""
+"""From the arrays of a decision to Prediction records: names, counts and provenance added."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cogstage.graph.pair_counts import PairCounts
 from cogstage.graph.vocabulary import Vocabulary
-from cogstage.model.decision import effective_number
-from cogstage.rationale.evidence import Evidence
-from cogstage.rationale.filters import Filter
-from cogstage.rationale.record import Prediction, Provenance, Rationale, Recall, Term
-from cogstage.relations import inverse
+from cogstage.model.network import Answer
+from cogstage.rationale.record import Association, Prediction, Provenance, Reason, Term, Triple, sigmoid
+from cogstage.relations import RelationIndex
+from cogstage.training.calibration import Calibration
+from cogstage.triples import TripleIndex, UsualTypes
 
-if TYPE_CHECKING:
-    from cogstage.model.cogstage import Assumptions
+ROUNDING = 1e-9  # a rest below it is the rounding of sums
+Revise = Callable[[Mapping[Triple, bool]], Prediction]
 
-FILTERED_POOL = 200  # how many of the strongest triples a filter chooses from
+
+@dataclass(frozen=True)
+class EndArrays:
+    """How one end of each reason's triple stands for that end of the question; rank 0: it is the question's own."""
+
+    likeness: np.ndarray  # (B, n)
+    weight: np.ndarray  # (B, n)
+    rank: np.ndarray  # (B, n)
+
+
+@dataclass(frozen=True)
+class ReasonArrays:
+    """The reasons of a batch of questions; share 0 is no reason. What they leave of the logit is the rest."""
+
+    head: np.ndarray  # (B, n) node ids
+    relation: np.ndarray  # (B, n) numbers below 2R
+    tail: np.ndarray  # (B, n)
+    share: np.ndarray  # (B, n) signed, calibrated
+    effect: np.ndarray  # (B, n)
+    probability: np.ndarray  # (B, n)
+    known: np.ndarray  # (B, n)
+    head_end: EndArrays
+    tail_end: EndArrays
+    baseline: float
+    logit: np.ndarray  # (B,) calibrated
+
+    @classmethod
+    def from_answer(cls, answer: Answer, reasons: int, calibration: Calibration) -> ReasonArrays:
+        """The reasons of the default model: at most ``reasons`` for and as many against."""
+        weighed, slope = answer.weighed, calibration.slope
+        contribution = weighed.contribution.numpy()
+        rows = np.arange(len(contribution))[:, None]
+        at, share, effect = [], [], []
+        for positions, sign in ((weighed.strongest_for, 1.0), (weighed.strongest_against, -1.0)):
+            c = np.maximum(sign * contribution[rows, positions.numpy()].astype(np.float64), 0.0)
+            following = c[:, reasons:].sum(1, keepdims=True)  # the one that steps in; none is 0
+            at.append(positions.numpy()[:, :reasons])
+            share.append(sign * slope * c[:, :reasons])
+            effect.append(-sign * slope * (c[:, :reasons] - following))
+        where = np.concatenate(at, 1)
+        _, _, many, relations = answer.score.shape
+        kind, rest = np.divmod(where, many * relations)
+        which, relation = np.divmod(rest, relations)
+        association = answer.association.numpy()[rows, kind, which]
+        head, tail = answer.head.numpy()[:, None], answer.tail.numpy()[:, None]
+        likeness, weight = answer.likeness.numpy()[rows, kind, which], weighed.weight.numpy()[rows, kind, which]
+        known = answer.known.numpy()[rows, kind, which, relation]
+        score = answer.score.numpy()[rows, kind, which, relation].astype(np.float64)
+        shares = np.concatenate(share, 1)
+        baseline = float(calibration.logits(np.array(float(weighed.baseline.detach()))))
+        return cls(
+            np.where(kind == 0, head, association),
+            relation,
+            np.where(kind == 0, association, tail),
+            shares,
+            np.concatenate(effect, 1),
+            np.where(known, 1.0, 1.0 / (1.0 + np.exp(-score))),
+            known,
+            EndArrays(likeness, weight, np.where(kind == 1, which + 1, 0)),
+            EndArrays(likeness, weight, np.where(kind == 0, which + 1, 0)),
+            baseline,
+            baseline + shares.sum(1),
+        )
 
 
 @dataclass(frozen=True)
 class Explainer:
-    """Turns weighed assumptions into records: names, evidence and provenance added."""
+    """Turns reasons into records."""
 
     vocabulary: Vocabulary
-    relations: tuple[str, ...]
-    evidence: Evidence
+    relations: RelationIndex
+    counts: PairCounts
+    facts: TripleIndex
+    types: UsualTypes | None
     provenance: Provenance
+    base_rate: float = 0.5
     _terms: dict[int, Term] = field(default_factory=dict, repr=False, compare=False)  # those shown so far
 
     def records(
@@ -36,36 +101,41 @@ class Explainer:
         head: np.ndarray,
         tail: np.ndarray,
         relation: str,
-        assumptions: Assumptions,
-        raw: np.ndarray,
-        calibrated: np.ndarray | None,
-        k: int = 5,
-        choose: Filter | None = None,
+        arrays: ReasonArrays,
+        revise: Callable[[int, int], Revise] | None = None,
+        reasons: bool = True,
     ) -> list[Prediction]:
-        """One record a pair, each with the ``k`` triples of highest score that pass ``choose``."""
-        choose = choose or Filter()
-        weighed = _Weighed.strongest(assumptions, max(k, FILTERED_POOL) if choose else k)
-        index = self.relations.index(relation)
-        known = self.evidence.is_fact(head, np.full(len(head), index), tail)
-        rationales = self._rationales(head, tail, weighed)
-        formed = assumptions.formed
-        readable, effective = formed.sum(1), effective_number(assumptions.attention * formed)
-        final = raw if calibrated is None else calibrated
+        """One record per pair; ``revise`` gives what answers a pair's what-if questions."""
+        number = self.relations.number(relation)
+        known = self.facts.contains(head, np.full(len(head), number), tail)
+        found: list[tuple[list[Reason], list[Reason]]] = [([], []) for _ in head]
+        rest = arrays.logit - arrays.baseline
+        if reasons:
+            found = self._reasons(head, tail, arrays)
+            rest = rest - arrays.share.sum(1)
+            rest[np.abs(rest) < ROUNDING] = 0.0
+        effective = _effective(arrays.share)
         return [
             Prediction(
-                head=self.term(int(head[row])),
-                relation=relation,
-                tail=self.term(int(tail[row])),
-                probability=float(final[row]),
-                raw_probability=float(raw[row]),
-                calibrated=calibrated is not None,
-                known_fact=bool(known[row]),
-                rationales=tuple(choose.apply(rationales[row])[:k]),
-                assumptions=int(readable[row]),
-                effective_assumptions=float(effective[row]),
-                provenance=self.provenance,
+                self.term(h),
+                relation,
+                self.term(t),
+                sigmoid(logit),
+                logit,
+                arrays.baseline,
+                tuple(found[row][0]),
+                tuple(found[row][1]),
+                left,
+                self.base_rate,
+                fact,
+                None if self.types is None else self.types.fit(h, number, t),
+                width,
+                self.provenance,
+                _ask_again=None if revise is None else revise(h, t),
             )
-            for row in range(len(head))
+            for row, (h, t, logit, left, fact, width) in enumerate(
+                zip(*(column.tolist() for column in (head, tail, arrays.logit, rest, known, effective)), strict=True)
+            )
         ]
 
     def term(self, node: int) -> Term:
@@ -76,112 +146,63 @@ class Explainer:
             self._terms[node] = found
         return found
 
-    def relation_name(self, number: int) -> str:
-        """Relations come first, then their inverses in the same order."""
-        count = len(self.relations)
-        return self.relations[number] if number < count else inverse(self.relations[number - count])
-
-    def _rationales(self, head: np.ndarray, tail: np.ndarray, w: _Weighed) -> list[list[Rationale]]:
-        rows, places = np.nonzero(w.score > 0)
-        a, b, r = w.head[rows, places], w.tail[rows, places], w.relation[rows, places]
-        sides = [
-            self._recalls(target[rows], association, p[rows, places], rank[rows, places])
-            for target, association, (p, rank) in ((head, a, w.recalls[0]), (tail, b, w.recalls[1]))
+    def _reasons(self, head: np.ndarray, tail: np.ndarray, a: ReasonArrays) -> list[tuple[list[Reason], list[Reason]]]:
+        rows, at = np.nonzero(a.share)
+        one, k, other = a.head[rows, at], a.relation[rows, at], a.tail[rows, at]
+        together, ppmi = self.counts.look_up(one, other)
+        ends = [
+            self._associations(question[rows], term, end, rows, at)
+            for question, term, end in ((head, one, a.head_end), (tail, other, a.tail_end))
         ]
-        columns = [
-            values.tolist()
-            for values in (
-                rows,
-                a,
-                r,
-                b,
-                w.score[rows, places],
-                w.attention[rows, places],
-                w.probability[rows, places],
-                w.contribution[rows, places],
-                self.evidence.is_fact(a, r, b),
-                self.evidence.counts(a, b),
-            )
-        ]
-        found: list[list[Rationale]] = [[] for _ in head]
-        for row, i, k, j, score, attention, probability, share, fact, together, of_head, of_tail in zip(
-            *columns, *sides, strict=True
+        columns = (a.share, a.effect, a.probability, a.known)
+        found: list[tuple[list[Reason], list[Reason]]] = [([], []) for _ in head]
+        names, types = self.relations.all_names, self.types
+        for row, i, r, j, share, effect, probability, known, count, value, of_head, of_tail in zip(
+            rows.tolist(),
+            one.tolist(),
+            k.tolist(),
+            other.tolist(),
+            *(column[rows, at].tolist() for column in columns),
+            together.tolist(),
+            ppmi.tolist(),
+            *ends,
+            strict=True,
         ):
-            rationale = Rationale(
-                head=self.term(i),
-                relation=self.relation_name(k),
-                tail=self.term(j),
-                score=score,
-                attention=attention,
-                relation_probability=probability,
-                contribution=share,
-                head_recall=of_head,
-                tail_recall=of_tail,
-                known_fact=fact,
-                types_fit=self.evidence.types_fit(i, k, j),
-                cooccurrence=together or None,
+            reason = Reason(
+                self.term(i),
+                names[r],
+                self.term(j),
+                share,
+                effect,
+                probability,
+                known,
+                None if types is None else types.fit(i, r, j),
+                count or None,
+                value if count else None,
+                of_head,
+                of_tail,
             )
-            found[row].append(rationale)
+            found[row][share < 0].append(reason)
+        for side in (side for sides in found for side in sides):
+            side.sort(key=lambda reason: -abs(reason.share))
         return found
 
-    def _recalls(
-        self, target: np.ndarray, association: np.ndarray, probability: np.ndarray, rank: np.ndarray
-    ) -> list[Recall]:
-        """Why each association was recalled for its target."""
-        count, ppmi = self.evidence.counts_and_ppmi(target, association)
-        columns = (values.tolist() for values in (probability, rank, count, ppmi))
-        return [Recall(p, place, n or None, m if n else None) for p, place, n, m in zip(*columns, strict=True)]
-
-
-@dataclass(frozen=True)
-class _Weighed:
-    """The strongest triples of each pair, (B, k) each."""
-
-    head: np.ndarray
-    tail: np.ndarray
-    relation: np.ndarray
-    score: np.ndarray
-    attention: np.ndarray
-    probability: np.ndarray
-    contribution: np.ndarray
-    recalls: Sequence[tuple[np.ndarray, np.ndarray]]  # (probability, rank) for head and tail, (B, k) each
-
-    @classmethod
-    def strongest(cls, assumptions: Assumptions, k: int) -> _Weighed:
-        """Rank all triples (i, k, j) by p_ij · p(k|i,j)."""
-        p, which = assumptions.distinct_probability.numpy(), assumptions.distinct.numpy()  # (U, K), (B, P)
-        attention, recalled = assumptions.attention.numpy(), assumptions.recalled
-        # the k best triples lie in the k pairs whose own best are highest
-        pair = np.sort(_largest(attention * assumptions.best_probability.numpy(), k), axis=1)
-        probability = p[np.take_along_axis(which, pair, 1)]  # (B, k, K)
-        score = (np.take_along_axis(attention, pair, 1)[:, :, None] * probability).reshape(len(pair), -1)
-        top = _largest(score, k)
-        best = np.take_along_axis(score, top, 1)
-        order = np.lexsort((top, -best), axis=1)  # ties in the order of the assumptions, so that runs agree
-        top, best = np.take_along_axis(top, order, 1), np.take_along_axis(best, order, 1)
-        chosen = np.take_along_axis(probability.reshape(len(pair), -1), top, 1)
-        place, relation = np.divmod(top, p.shape[1])
-        pair = np.take_along_axis(pair, place, 1)
-        weight = np.take_along_axis(attention, pair, 1)
-        sides = [
-            [np.take_along_axis(values.numpy(), places.numpy()[pair], 1) for values in (s.term, s.probability, s.rank)]
-            for s, places in ((recalled.heads, recalled.first), (recalled.tails, recalled.second))
+    def _associations(
+        self, question: np.ndarray, term: np.ndarray, end: EndArrays, rows: np.ndarray, at: np.ndarray
+    ) -> list[Association | None]:
+        count, ppmi = self.counts.look_up(question, term)
+        columns = (values[rows, at].tolist() for values in (end.likeness, end.weight, end.rank))
+        return [
+            Association(likeness, weight, rank, n or None, m if n else None) if rank else None
+            for likeness, weight, rank, n, m in zip(*columns, count.tolist(), ppmi.tolist(), strict=True)
         ]
-        return cls(
-            sides[0][0],
-            sides[1][0],
-            relation,
-            best,
-            weight,
-            chosen,
-            weight * np.take_along_axis(assumptions.value.numpy(), pair, 1) * chosen,
-            [(side[1], side[2]) for side in sides],
-        )
 
 
-def _largest(values: np.ndarray, k: int) -> np.ndarray:
-    """Places of the ``k`` largest in each row, in no order: (B, n) -> (B, k), or all where there are fewer."""
-    if k >= values.shape[1]:
-        return np.broadcast_to(np.arange(values.shape[1]), values.shape)
-    places: np.ndarray = np.argpartition(-values, k - 1, axis=1)[:, :k]
-    return places
+def _effective(share: np.ndarray) -> np.ndarray:
+    """On how many reasons each decision rests: exp of the entropy of |share| (B, n); 0 without any."""
+    size = np.abs(share)
+    total = size.sum(1, keepdims=True)
+    p = np.divide(size, total, out=np.zeros_like(size), where=total > 0)
+    entropy = -(p * np.log(np.where(p > 0, p, 1.0))).sum(1)
+    result: np.ndarray = np.where(total[:, 0] > 0, np.exp(entropy), 0.0)
+    return result

@@ -13,16 +13,9 @@ from xml.sax.saxutils import escape, quoteattr
 from cogstage.artefact import new_file, write_text
 from cogstage.errors import UsageError
 from cogstage.rationale.record import Prediction, Term
-from cogstage.relations import inverse, phrase
+from cogstage.relations import inverse, is_inverse, phrase
+from cogstage.relations import relation as describe
 
-# Predicates of the Biolink model; an inverse triple is written forward, with its ends exchanged.
-BIOLINK_PREDICATES = {
-    "may_treat": "biolink:treats",
-    "may_prevent": "biolink:preventative_for_condition",
-    "contraindicates": "biolink:contraindicated_in",
-    "causes": "biolink:causes",
-    "symptom_of": "biolink:symptom_of",
-}
 BIOLINK_CATEGORIES = {
     "drug": "biolink:Drug",
     "chemical": "biolink:ChemicalEntity",
@@ -59,7 +52,7 @@ def export(predictions: Sequence[Prediction], path: Path, form: str) -> list[Pat
 
 
 def rows_of(predictions: Iterable[Prediction]) -> list[dict[str, Any]]:
-    """One row a rationale, the prediction's own figures on every row; a prediction without rationales keeps one row."""
+    """One row per reason, the prediction's own figures on every row; a prediction without reasons keeps one row."""
     rows = []
     for p in predictions:
         target: dict[str, Any] = {
@@ -69,50 +62,50 @@ def rows_of(predictions: Iterable[Prediction]) -> list[dict[str, Any]]:
             "tail": p.tail.key,
             "tail_name": p.tail.name,
             "probability": p.probability,
-            "raw_probability": p.raw_probability,
+            "logit": p.logit,
+            "baseline": p.baseline,
+            "rest": p.rest,
             "known_fact": p.known_fact,
         }
-        empty = dict.fromkeys(RATIONALE_COLUMNS)
+        empty = dict.fromkeys(REASON_COLUMNS)
         rows += [
             {
                 **target,
                 "rank": rank,
-                "rationale_head": r.head.key,
-                "rationale_head_name": r.head.name,
-                "rationale_relation": r.relation,
-                "rationale_tail": r.tail.key,
-                "rationale_tail_name": r.tail.name,
-                "score": r.score,
-                "attention": r.attention,
+                "reason_head": r.head.key,
+                "reason_head_name": r.head.name,
+                "reason_relation": r.relation,
+                "reason_tail": r.tail.key,
+                "reason_tail_name": r.tail.name,
+                "share": r.share,
+                "effect": r.effect,
                 "relation_probability": r.relation_probability,
-                "contribution": r.contribution,
-                "head_recall": r.head_recall.probability,
-                "tail_recall": r.tail_recall.probability,
-                "rationale_known_fact": r.known_fact,
+                "reason_known_fact": r.known_fact,
+                "head_likeness": None if r.head_association is None else r.head_association.likeness,
+                "tail_likeness": None if r.tail_association is None else r.tail_association.likeness,
                 "types_fit": r.types_fit,
-                "cooccurrence": r.cooccurrence,
+                "count": r.count,
             }
-            for rank, r in enumerate(p.rationales, start=1)
+            for rank, r in enumerate(p.reasons, start=1)
         ] or [{**target, **empty}]
     return rows
 
 
-RATIONALE_COLUMNS = (
+REASON_COLUMNS = (
     "rank",
-    "rationale_head",
-    "rationale_head_name",
-    "rationale_relation",
-    "rationale_tail",
-    "rationale_tail_name",
-    "score",
-    "attention",
+    "reason_head",
+    "reason_head_name",
+    "reason_relation",
+    "reason_tail",
+    "reason_tail_name",
+    "share",
+    "effect",
     "relation_probability",
-    "contribution",
-    "head_recall",
-    "tail_recall",
-    "rationale_known_fact",
+    "reason_known_fact",
+    "head_likeness",
+    "tail_likeness",
     "types_fit",
-    "cooccurrence",
+    "count",
 )
 
 
@@ -154,14 +147,14 @@ def kgx(predictions: Iterable[Prediction]) -> tuple[list[dict[str, Any]], list[d
             category = BIOLINK_CATEGORIES.get(term.type, "biolink:NamedThing")
             nodes.setdefault(term.key, {"id": term.key, "category": category, "name": term.name})
         supporting = [
-            {"subject": r.head.key, "relation": r.relation, "object": r.tail.key, "score": round(r.score, 6)}
-            for r in prediction.rationales
+            {"subject": r.head.key, "relation": r.relation, "object": r.tail.key, "share": round(r.share, 6)}
+            for r in prediction.reasons
         ]
         edges.append(
             {
                 "id": f"{subject.key}|{base}|{target.key}",
                 "subject": subject.key,
-                "predicate": BIOLINK_PREDICATES.get(base, "biolink:related_to"),
+                "predicate": describe(base).biolink,
                 "object": target.key,
                 "category": "biolink:Association",
                 "relation": base,
@@ -170,21 +163,19 @@ def kgx(predictions: Iterable[Prediction]) -> tuple[list[dict[str, Any]], list[d
                 "agent_type": "computational_model",
                 "primary_knowledge_source": "infores:cogstage",
                 "model": prediction.provenance.model,
-                "rationales": json.dumps(supporting, ensure_ascii=False),
+                "reasons": json.dumps(supporting, ensure_ascii=False),
             }
         )
     return list(nodes.values()), edges
 
 
 def _forward(head: Term, relation: str, tail: Term) -> tuple[Term, str, Term]:
-    base = relation if relation in BIOLINK_PREDICATES else inverse(relation)
-    if relation in BIOLINK_PREDICATES or base not in BIOLINK_PREDICATES:
-        return head, relation, tail
-    return tail, base, head
+    """An inverse triple read forward, with its ends exchanged."""
+    return (tail, inverse(relation), head) if is_inverse(relation) else (head, relation, tail)
 
 
 def _network(predictions: Iterable[Prediction]) -> tuple[dict[str, Term], list[tuple[str, str, str, str, float]]]:
-    """Terms and weighted lines (from, to, kind, label, weight): targets, recalled associations, rationale triples."""
+    """Terms and weighted lines (from, to, kind, label, weight): predictions, associations, reasons."""
     terms: dict[str, Term] = {}
     lines: dict[tuple[str, str, str, str], float] = {}
 
@@ -196,11 +187,12 @@ def _network(predictions: Iterable[Prediction]) -> tuple[dict[str, Term], list[t
 
     for p in predictions:
         line(p.head, p.tail, "prediction", phrase(p.relation), p.probability)
-        for r in p.rationales:
-            line(p.head, r.head, "recall", "recalls", r.head_recall.probability)
-            line(p.tail, r.tail, "recall", "recalls", r.tail_recall.probability)
+        for r in p.reasons:
+            for question, term, end in ((p.head, r.head, r.head_association), (p.tail, r.tail, r.tail_association)):
+                if end is not None:
+                    line(question, term, "association", "is like", end.likeness)
             subject, base, target = _forward(r.head, r.relation, r.tail)
-            line(subject, target, "rationale", phrase(base), r.score)
+            line(subject, target, "reason", phrase(base), abs(r.share))
     return terms, [(*key, weight) for key, weight in lines.items()]
 
 
@@ -235,7 +227,7 @@ def graphml(predictions: Iterable[Prediction]) -> str:
 def dot(predictions: Iterable[Prediction]) -> str:
     """The predictions and their rationales as a Graphviz digraph, line width by weight."""
     terms, lines = _network(predictions)
-    styles = {"prediction": "bold", "recall": "dotted", "rationale": "solid"}
+    styles = {"prediction": "bold", "association": "dotted", "reason": "solid"}
     strongest = {kind: max((w for *_, k, _, w in lines if k == kind), default=1.0) or 1.0 for kind in styles}
     parts = ["digraph cogstage {", "  rankdir=LR;", '  node [shape=box, style=rounded, fontname="sans-serif"];']
     parts += [

@@ -1,65 +1,47 @@
-"""Choosing among the rationales of a prediction: through a term, by relation, known facts only, folded by pair."""
+"""Choosing among the reasons of a prediction: through a term, by relation, known facts only."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cogstage.graph.vocabulary import fold
-from cogstage.rationale.record import Rationale
+from cogstage.rationale.record import Prediction, Reason
 from cogstage.relations import inverse
 
 
 @dataclass(frozen=True)
 class Filter:
-    """What a rationale must satisfy to be shown. The defaults let everything through.
+    """What a reason must satisfy to be shown. The defaults let everything through.
 
-    through: key or name of a term that must be one end of the triple; relation: only triples of this relation, in
-    either direction; known_only: only triples that are training facts; fold_pairs: of several rationales about the
-    same two associations only the strongest is shown, with the scores added up.
+    Parameters
+    ----------
+    through
+        Part of the name, or the key, of a term that must be one end of the triple.
+    relation
+        Only triples of this relation, in either direction.
+    known_only
+        Only triples that are training facts.
     """
 
     through: str | None = None
     relation: str | None = None
     known_only: bool = False
-    fold_pairs: bool = False
 
     def __bool__(self) -> bool:
         return self != Filter()
 
-    def apply(self, rationales: Sequence[Rationale]) -> list[Rationale]:
-        """The rationales that pass, strongest first."""
-        passed = [rationale for rationale in rationales if self.passes(rationale)]
-        return folded(passed) if self.fold_pairs else passed
+    def apply(self, prediction: Prediction) -> Prediction:
+        """The prediction with the reasons that pass; the others go into ``rest``."""
+        return prediction.showing(tuple(reason for reason in prediction.reasons if self.passes(reason)))
 
-    def passes(self, rationale: Rationale) -> bool:
-        """Whether one rationale satisfies all but the folding."""
-        if self.known_only and not rationale.known_fact:
+    def passes(self, reason: Reason) -> bool:
+        """Whether one reason satisfies everything."""
+        if self.known_only and not reason.known_fact:
             return False
-        if self.relation is not None and self.relation not in (rationale.relation, inverse(rationale.relation)):
+        if self.relation is not None and self.relation not in (reason.relation, inverse(reason.relation)):
             return False
         if self.through is not None:
             wanted = fold(self.through)
-            names = {fold(name) for term in (rationale.head, rationale.tail) for name in (term.key, term.name)}
-            return wanted in names
+            ends = (reason.head, reason.tail)
+            return any(wanted == fold(term.key) or wanted in fold(term.name) for term in ends)
         return True
-
-
-def folded(rationales: Sequence[Rationale]) -> list[Rationale]:
-    """One rationale for each pair of associations: its strongest relation, with score and probability of all."""
-    strongest: dict[tuple[str, str], Rationale] = {}
-    for rationale in rationales:
-        pair = (rationale.head.key, rationale.tail.key)
-        first = strongest.get(pair)
-        if first is None:
-            strongest[pair] = rationale
-            continue
-        stronger, weaker = (first, rationale) if first.score >= rationale.score else (rationale, first)
-        strongest[pair] = replace(
-            stronger,
-            score=stronger.score + weaker.score,
-            contribution=stronger.contribution + weaker.contribution,
-            relation_probability=stronger.relation_probability + weaker.relation_probability,
-            known_fact=stronger.known_fact or weaker.known_fact,
-        )
-    return sorted(strongest.values(), key=lambda rationale: -rationale.score)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import hypot
 
-from cogstage.rationale.record import Prediction, Rationale, Recall, Term
+from cogstage.rationale.record import Association, Prediction, Reason, Term
 from cogstage.relations import RELATIONS, inverse, phrase
 
 WIDTH = 1100.0
@@ -99,7 +99,7 @@ def style_of(relation: str) -> tuple[str, tuple[float, ...]]:
 
 def lay_out(prediction: Prediction, most: int = 15) -> Layout:
     """Place the strongest ``most`` rationales of a prediction."""
-    rationales = prediction.rationales[:most]
+    rationales = prediction.reasons[:most]
     heads = _unique([r.head for r in rationales])
     tails = _by_neighbours(_unique([r.tail for r in rationales]), heads, rationales)
     rows = max(len(heads), len(tails), 1)
@@ -107,7 +107,7 @@ def lay_out(prediction: Prediction, most: int = 15) -> Layout:
     sentence = f"{prediction.head.name} {phrase(prediction.relation)} {prediction.tail.name}"
     layout = Layout(bottom + LEGEND, f"{sentence}: probability {prediction.probability:.2f}")
     layout.labels.append(Label(WIDTH / 2, 24, layout.title, 17, middle=True))
-    for x, text in zip(COLUMNS, ("head", "recalled for the head", "recalled for the tail", "tail"), strict=True):
+    for x, text in zip(COLUMNS, ("head", "like the head", "like the tail", "tail"), strict=True):
         layout.labels.append(Label(x + BOX_WIDTH / 2, 50, text, 12, middle=True))
 
     middle = TOP + rows * ROW / 2
@@ -115,9 +115,9 @@ def lay_out(prediction: Prediction, most: int = 15) -> Layout:
     tail_y = _spread(tails, rows)
     layout.boxes.append(_box(COLUMNS[0], middle, prediction.head, target=True))
     layout.boxes.append(_box(COLUMNS[3], middle, prediction.tail, target=True))
-    recalls = {("head", r.head.key): r.head_recall for r in rationales}
-    recalls |= {("tail", r.tail.key): r.tail_recall for r in rationales}
-    strongest = max((recall.probability for recall in recalls.values()), default=0.0)
+    recalls = {("head", r.head.key): r.head_association for r in rationales}
+    recalls |= {("tail", r.tail.key): r.tail_association for r in rationales}
+    strongest = max((recall.weight for recall in recalls.values() if recall is not None), default=0.0)
     for term in heads:
         recall = recalls["head", term.key]
         layout.boxes.append(_box(COLUMNS[1], head_y[term.key], term))
@@ -136,20 +136,20 @@ def lay_out(prediction: Prediction, most: int = 15) -> Layout:
 
 
 def _relations(
-    layout: Layout, rationales: Sequence[Rationale], head_y: dict[str, float], tail_y: dict[str, float]
+    layout: Layout, rationales: Sequence[Reason], head_y: dict[str, float], tail_y: dict[str, float]
 ) -> None:
     """The assumptions themselves: width by score, colour and dash by relation, arrow from subject to object."""
-    strongest = max((r.score for r in rationales), default=0.0)
+    strongest = max((abs(r.share) for r in rationales), default=0.0)
     left, right = COLUMNS[1] + BOX_WIDTH, COLUMNS[2]
     starts = _ports([(r.head.key, tail_y[r.tail.key]) for r in rationales], head_y)
     ends = _ports([(r.tail.key, head_y[r.head.key]) for r in rationales], tail_y)
     for rank, (rationale, y1, y2) in enumerate(zip(rationales, starts, ends, strict=True), start=1):
         colour, dash = style_of(rationale.relation)
-        width = 1.2 + 5.0 * (rationale.score / strongest if strongest > 0 else 0.0)
+        width = 1.2 + 5.0 * (abs(rationale.share) / strongest if strongest > 0 else 0.0)
         words = f"{rationale.head.name} {phrase(rationale.relation)} {rationale.tail.name}"
         forward = rationale.relation in STYLES or inverse(rationale.relation) not in STYLES
         course = (left, y1, right, y2) if forward else (right, y2, left, y1)
-        layout.curves.append(Curve(*course, colour, width, dash, True, f"{rank}. {words} ({rationale.score:.3f})"))
+        layout.curves.append(Curve(*course, colour, width, dash, True, f"{rank}. {words} ({rationale.share:+.3f})"))
         x, y = _free_place(layout.badges, [_along(left, y1, right, y2, share) for share in BADGE_PLACES])
         layout.badges.append(Badge(x, y, str(rank), colour))
 
@@ -181,10 +181,14 @@ def _along(x1: float, y1: float, x2: float, y2: float, share: float) -> tuple[fl
     return a * x1 + b * (x1 + bend) + c * (x2 - bend) + d * x2, (a + b) * y1 + (c + d) * y2
 
 
-def _recall_curve(x1: float, y1: float, x2: float, y2: float, term: Term, recall: Recall, strongest: float) -> Curve:
-    width = 0.8 + 3.0 * (recall.probability / strongest if strongest > 0 else 0.0)
+def _recall_curve(
+    x1: float, y1: float, x2: float, y2: float, term: Term, recall: Association | None, strongest: float
+) -> Curve:
+    if recall is None:
+        return Curve(x1, y1, x2, y2, GREY, 3.8, title=f"{term.name}: the term in question itself")
+    width = 0.8 + 3.0 * (recall.weight / strongest if strongest > 0 else 0.0)
     together = "never counted together" if recall.count is None else f"counted together {recall.count:,} times"
-    title = f"{term.name}: recalled with probability {recall.probability:.4f} (rank {recall.rank}), {together}"
+    title = f"{term.name}: likeness {recall.likeness:.2f} (rank {recall.rank}), {together}"
     return Curve(x1, y1, x2, y2, GREY, width, title=title)
 
 
@@ -201,7 +205,7 @@ def _legend(layout: Layout, relations: Sequence[str], y: float) -> None:
         layout.curves.append(Curve(x, y, x + 46, y, colour, 3.0, dash, True, phrase(base)))
         layout.labels.append(Label(x + 54, y + 4, phrase(base)))
         x += 74 + 7.4 * len(phrase(base))
-    note = "grey lines: recalled from the counts; numbers: rank of the rationale; wider means stronger"
+    note = "grey lines: terms that are like each other; numbers: rank of the reason; wider means stronger"
     layout.labels.append(Label(20, y + 28, note, 12))
 
 
@@ -216,7 +220,7 @@ def _unique(terms: Sequence[Term]) -> list[Term]:
     return list({term.key: term for term in terms}.values())
 
 
-def _by_neighbours(tails: list[Term], heads: list[Term], rationales: Sequence[Rationale]) -> list[Term]:
+def _by_neighbours(tails: list[Term], heads: list[Term], rationales: Sequence[Reason]) -> list[Term]:
     """Order the right column by the mean place of what each is joined to, which keeps crossings few."""
     place = {term.key: position for position, term in enumerate(heads)}
     joined: dict[str, list[int]] = {}

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
-from cogstage.errors import CogstageError
+from cogstage.errors import CogstageError, UsageError
+from cogstage.relations import inverse
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+
+Triple = tuple[str, str, str]  # keys of head and tail, name of the relation between
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,37 +26,40 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Recall:
-    """Why an association was recalled for its target: p(association | target), its rank, and the graph's own counts.
+class Association:
+    """Why another term stands for one end of the question: how like it is, and how often the two occur together.
 
-    ``count`` and ``ppmi`` are None where the two never co-occur (or are the same term).
+    ``count`` and ``ppmi`` are None where the two never occur together.
     """
 
-    probability: float
-    rank: int
+    likeness: float  # default model: cosine in [-1, 1]; published model: p(association | target)
+    weight: float  # share among the associations of that end; sums to 1
+    rank: int  # 1 is the likest
     count: int | None
     ppmi: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Rationale:
-    """One assumption (head, relation, tail) between an association of the target's head and one of its tail.
-
-    ``score`` = ``attention`` × ``relation_probability``; ``contribution`` is its signed share of the logit.
-    """
+class Reason:
+    """One assumption (head, relation, tail) with its share in the decision."""
 
     head: Term
     relation: str
     tail: Term
-    score: float
-    attention: float
-    relation_probability: float
-    contribution: float
-    head_recall: Recall
-    tail_recall: Recall
-    known_fact: bool  # the triple is a training fact
-    types_fit: bool | None  # the two types are usual for the relation in the training facts; None without types
-    cooccurrence: int | None  # how often the two associations co-occur; None if never
+    share: float  # signed summand of the logit
+    effect: float  # change of the logit had this triple not been recognised (the next reason steps in)
+    relation_probability: float  # how sure recognition is that the triple holds; 1 for a known fact
+    known_fact: bool  # a training fact; otherwise a recognised assumption
+    types_fit: bool | None  # the relation usually joins terms of these types; None without types
+    count: int | None  # how often the triple's two terms occur together; None if never
+    ppmi: float | None
+    head_association: Association | None  # None: the head is the question's own
+    tail_association: Association | None  # None: the tail is the question's own
+
+    @property
+    def triple(self) -> Triple:
+        """Keys and relation, as what-if questions and corrections name it."""
+        return self.head.key, self.relation, self.tail.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,28 +70,80 @@ class Provenance:
     graph: str  # hash of the graph
     version: str  # of cogstage
     world: str = "open"
+    privacy: str = "none"  # what was done to the counts
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The probability that ``head`` holds ``relation`` to ``tail``, and the assumptions it rests on most."""
+    """The probability that ``head`` holds ``relation`` to ``tail``, and the reasons that add up to it.
+
+    ``logit`` = ``baseline`` + Σ shares of ``reasons_for`` + Σ shares of ``reasons_against`` + ``rest``.
+    """
 
     head: Term
     relation: str
     tail: Term
-    probability: float  # calibrated where the model has a calibration, else the raw one
-    raw_probability: float
-    calibrated: bool
-    known_fact: bool  # the pair is a training fact of this relation
-    rationales: tuple[Rationale, ...]
-    assumptions: int  # how many assumptions with a relation were weighed
-    effective_assumptions: float  # exp of the entropy of the attention among them
+    probability: float  # σ(logit)
+    logit: float
+    baseline: float
+    reasons_for: tuple[Reason, ...]  # share > 0, largest first
+    reasons_against: tuple[Reason, ...]  # share < 0, strongest first
+    rest: float  # reasons that are not shown; 0 for the default model unless a filter hides some
+    base_rate: float  # the share of true pairs that the probability assumes
+    known_fact: bool  # the pair is itself a training fact of this relation
+    types_fit: bool | None  # False: the relation does not join terms of these types; None without types
+    effective_reasons: float  # exp of the entropy of |share| among the reasons
     provenance: Provenance
     schema: int = SCHEMA_VERSION
+    _ask_again: Callable[[Mapping[Triple, bool]], Prediction] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """All reasons, for and against, strongest first."""
+        return tuple(sorted(self.reasons_for + self.reasons_against, key=lambda reason: -abs(reason.share)))
+
+    @property
+    def verdict(self) -> str:
+        """ "likely" or "unlikely"; "not applicable" where the types do not fit the relation."""
+        if self.types_fit is False:
+            return "not applicable"
+        return "likely" if self.probability >= 0.5 else "unlikely"
+
+    def top(self, k: int) -> Prediction:
+        """The same prediction with the ``k`` strongest reasons; the others go into ``rest``."""
+        return self.showing(self.reasons[:k])
+
+    def showing(self, reasons: tuple[Reason, ...]) -> Prediction:
+        """The same prediction with some of its reasons; the others go into ``rest``."""
+        if len(reasons) == len(self.reasons_for) + len(self.reasons_against):
+            return self
+        kept = {reason.triple for reason in reasons}
+        parts = [tuple(r for r in side if r.triple in kept) for side in (self.reasons_for, self.reasons_against)]
+        hidden = sum(r.share for r in self.reasons if r.triple not in kept)
+        return replace(self, reasons_for=parts[0], reasons_against=parts[1], rest=self.rest + hidden)
+
+    def with_base_rate(self, rate: float) -> Prediction:
+        """The same prediction where a share ``rate`` of all pairs is true: baseline, logit and probability shift."""
+        if not 0 < rate < 1:
+            raise UsageError(f"base rate {rate}: must lie between 0 and 1")
+        shift = _log_odds(rate) - _log_odds(self.base_rate)
+        logit = self.logit + shift
+        return replace(self, probability=sigmoid(logit), logit=logit, baseline=self.baseline + shift, base_rate=rate)
+
+    def without(self, triple: Triple) -> Prediction:
+        """The prediction had this triple not been recognised; the next strongest reason steps in."""
+        return self.assuming(triple, False)
+
+    def assuming(self, triple: Triple, verdict: bool) -> Prediction:
+        """The prediction if this triple were a known fact (True) or known to be wrong (False)."""
+        if self._ask_again is None:
+            raise CogstageError("this prediction was read from a file; ask the model again to change its reasons")
+        return self._ask_again({triple: verdict, (triple[2], inverse(triple[1]), triple[0]): verdict})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as in the JSON form."""
-        return asdict(self)
+        result: dict[str, Any] = _plain(self)
+        return result
 
     def to_json(self) -> str:
         """One line of JSON."""
@@ -96,24 +155,14 @@ class Prediction:
         try:
             if record["schema"] != SCHEMA_VERSION:
                 raise CogstageError(
-                    f"prediction record of schema {record['schema']}, this version reads {SCHEMA_VERSION}"
+                    f"prediction record of schema {record['schema']}, this version reads {SCHEMA_VERSION};"
+                    " make the predictions again"
                 )
-            rationales = tuple(
-                Rationale(
-                    **{
-                        **entry,
-                        "head": Term(**entry["head"]),
-                        "tail": Term(**entry["tail"]),
-                        "head_recall": Recall(**entry["head_recall"]),
-                        "tail_recall": Recall(**entry["tail_recall"]),
-                    }
-                )
-                for entry in record["rationales"]
-            )
             nested = {
                 "head": Term(**record["head"]),
                 "tail": Term(**record["tail"]),
-                "rationales": rationales,
+                "reasons_for": tuple(_reason(entry) for entry in record["reasons_for"]),
+                "reasons_against": tuple(_reason(entry) for entry in record["reasons_against"]),
                 "provenance": Provenance(**record["provenance"]),
             }
             return cls(**{**record, **nested})
@@ -130,3 +179,27 @@ class Prediction:
         if not isinstance(record, dict):
             raise CogstageError("not a prediction record: expected a JSON object")
         return cls.from_dict(record)
+
+
+def sigmoid(logit: float) -> float:
+    """σ of one number, without overflow."""
+    small = math.exp(-abs(logit))
+    return 1.0 / (1.0 + small) if logit >= 0 else small / (1.0 + small)
+
+
+def _log_odds(rate: float) -> float:
+    return math.log(rate / (1.0 - rate))
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {f.name: _plain(getattr(value, f.name)) for f in fields(value) if not f.name.startswith("_")}
+    return [_plain(entry) for entry in value] if isinstance(value, tuple) else value
+
+
+def _reason(entry: Mapping[str, Any]) -> Reason:
+    ends = {
+        name: None if entry[name] is None else Association(**entry[name])
+        for name in ("head_association", "tail_association")
+    }
+    return Reason(**{**entry, "head": Term(**entry["head"]), "tail": Term(**entry["tail"]), **ends})

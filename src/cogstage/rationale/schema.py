@@ -34,7 +34,7 @@ def record_schemas(prefix: str) -> dict[str, Any]:
 
 def _object(cls: type, definitions: dict[str, Any], prefix: str) -> dict[str, Any]:
     hints = typing.get_type_hints(cls)
-    names = [field.name for field in dataclasses.fields(cls)]
+    names = [field.name for field in dataclasses.fields(cls) if not field.name.startswith("_")]
     return {
         "type": "object",
         "description": (cls.__doc__ or "").split("\n\n")[0].strip(),

@@ -54,8 +54,7 @@ class Source:
 def explained(prediction: Prediction) -> Explained:
     """The part of a prediction record that a study uses."""
     reasons = tuple(
-        Reason(entry.head.name, entry.relation, entry.tail.name, math.copysign(entry.score, entry.contribution))
-        for entry in prediction.rationales
+        Reason(entry.head.name, entry.relation, entry.tail.name, entry.share) for entry in prediction.reasons
     )
     return Explained(prediction.head.name, prediction.relation, prediction.tail.name, prediction.probability, reasons)
 
@@ -160,7 +159,7 @@ def _label(value: object) -> int:
 
 def predictions_from_model(name: str, path: Path, pairs: Sequence[Pair], per_set: int) -> Source:
     """Ask a model about every pair, relation by relation."""
-    from cogstage.rationale.cogstage import CogStage
+    from cogstage.estimator import CogStage
 
     model = CogStage.load(path)
     by_relation: dict[str, list[Pair]] = {}

@@ -1,1 +1,1 @@
-"""Training: batches, steps, checkpoints, several processes."""
+"""Fitting a model: batches, optimiser, checkpoints, several processes, calibration."""

@@ -7,7 +7,9 @@ on after any round to the same bits. In the closed world recall is pre-trained i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,13 +17,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from cogstage.errors import CogstageError
 from cogstage.knowledge.dataset import FittingView
-from cogstage.model.distributed import Processes
 from cogstage.model.fast.paper_network import FastPaperNetwork
 from cogstage.model.paper import PaperConfig, PaperNetwork
 from cogstage.progress import SILENT, Progress
+from cogstage.training.distributed import Processes
 from cogstage.training.paper_batches import PairBatch, PaperBatches, RecognitionBatch
+from cogstage.training.trainer import NotANumber
 
 RECALL_PASSES = 60  # closed world: passes over the graph before the first pair
 EVALUATE_AT_ONCE = 256
@@ -38,13 +40,22 @@ class PaperTraining:
         view: FittingView,
         relation: str,
         network: PaperNetwork | None = None,
+        processes: Processes | None = None,
     ) -> None:
         """A ``network`` that is handed over goes on from what it has learned."""
         target = view.relations.index(relation)
+        self.relations, self.targets = view.relations, (target,)
+        self._processes, self._vocabulary_hash = processes or Processes(), view.vocabulary_hash
         self.config, self.batches = config, PaperBatches(view, config, target, ppmi)
         facts = torch.from_numpy(self.batches.facts)
         self.network = network or FastPaperNetwork(config, ppmi.shape[0], len(view.relations), target, facts)
         self._adam = torch.optim.Adam(self.network.parameters(), lr=config.learning_rate, fused=True)
+
+    keep_best = True
+
+    def is_epoch(self, number: int) -> bool:
+        """Whether dev is measured after this round."""
+        return number >= self.pretraining
 
     @property
     def pretraining(self) -> int:
@@ -61,22 +72,28 @@ class PaperTraining:
         return epoch >= self.config.minimum_epochs and epoch - best_epoch >= self.config.patience
 
     def run_round(
-        self, number: int, rng: np.random.Generator, processes: Processes | None = None, progress: Progress = SILENT
+        self,
+        number: int,
+        rng: np.random.Generator,
+        progress: Progress = SILENT,
+        tick: Callable[[], None] = lambda: None,
     ) -> dict[str, float]:
         """Round ``number``, counted from 0; gives the mean of each loss."""
-        processes = processes or Processes()
+        processes = self._processes
         self.network.train()
         nodes = self.batches.recall(rng) if self.config.world == "open" or number < self.pretraining else []
         sums: dict[str, list[float]] = {"loss_n": [], "loss_r": [], "loss_p": []}
         if number < self.pretraining:
             progress.start(f"Pre-training recall, pass {number + 1}", len(nodes))
             for part in nodes:
+                tick()
                 sums["loss_n"].append(self.recall_step(part, processes))
                 progress.advance(1, f"L_n {sums['loss_n'][-1]:.3f}")
             return {"loss_n": float(np.mean(sums["loss_n"]))}
         pairs = self.batches.pairs(rng)
         progress.start(f"Epoch {number - self.pretraining + 1}", len(pairs))
         for place, (facts, batch) in enumerate(zip(self.batches.recognition(rng), pairs, strict=True)):
+            tick()
             if nodes:
                 sums["loss_n"].append(self.recall_step(nodes[place], processes))
             sums["loss_r"].append(self.recognition_step(facts, processes))
@@ -119,7 +136,7 @@ class PaperTraining:
         processes.sum_gradients(parameters)
         norm = float(torch.nn.utils.clip_grad_norm_(parameters, self.config.clip))
         if not np.isfinite(value) or not np.isfinite(norm):
-            raise CogstageError(f"{name} is no longer a number; try a smaller learning_rate or clip")
+            raise NotANumber(f"{name} is no longer a number")
         self._adam.step()
         return value
 
@@ -147,7 +164,21 @@ class PaperTraining:
             for moment in _MOMENTS
         }
 
-    def restore(self, state: Mapping[str, Tensor]) -> None:
+    def dev_logits(self, target: int) -> tuple[np.ndarray, np.ndarray]:
+        """Logits and labels of the dev pairs."""
+        return self.dev_scores()
+
+    def finish(self) -> None:
+        """Nothing is only for training."""
+
+    def identity(self) -> dict[str, Any]:
+        """Configuration, target and a hash of graph and training pairs."""
+        digest, train = hashlib.sha256(self._vocabulary_hash.encode()), self.batches.train
+        for array in (train.head, train.tail, train.label, self.batches.facts):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return {"config": self.config.to_dict(), "targets": list(self.targets), "data": digest.hexdigest()}
+
+    def restore(self, state: Mapping[str, Tensor], next_round: int = 0) -> None:
         """Take up what :meth:`state` gave."""
         for name, parameter in self.network.named_parameters():
             if f"step.{name}" in state:

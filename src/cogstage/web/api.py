@@ -59,11 +59,10 @@ class Asked(Pair):
     through: str | None = Field(None, max_length=300, description="Only reasons through this term (part of its name).")
     by: str | None = Field(None, max_length=300, description="Only reasons of this relation.")
     known: bool = Field(False, description="Only reasons that are known facts.")
-    fold: bool = Field(False, description="One reason for each pair of terms.")
 
     def choose(self) -> Filter:
         """The filter that was asked for."""
-        return Filter(self.through or None, self.by or None, self.known, self.fold)
+        return Filter(self.through or None, self.by or None, self.known)
 
 
 def batch_of(limits: Limits) -> type[BaseModel]:
@@ -170,9 +169,8 @@ def router(service: Service) -> APIRouter:
         through: Annotated[str | None, Query(max_length=300)] = None,
         by: Annotated[str | None, Query(max_length=300)] = None,
         known: bool = False,
-        fold: bool = False,
     ) -> JSONResponse:
-        choose = Filter(through or None, by or None, known, fold)
+        choose = Filter(through or None, by or None, known)
         return JSONResponse(service.explain(head, tail, relation, k, choose).to_dict())
 
     @routes.post("/explain", summary="One pair with its reasons", responses={200: PREDICTION})

@@ -23,8 +23,6 @@ Text = Annotated[str, Query(max_length=300)]
 def in_words(prediction: Prediction) -> str:
     """What the probability means, in a sentence."""
     p = prediction.probability
-    if not prediction.calibrated:
-        return "This score was not calibrated: read it as an order, not as a chance."
     tenths = round(10 * p)
     if tenths == 0:
         share = "fewer than 1 in 10 hold"
@@ -47,14 +45,13 @@ class Question:
         through: Text = "",
         by: Text = "",
         known: bool = False,
-        fold: bool = False,
     ) -> None:
         self.head, self.tail, self.relation, self.k = head.strip(), tail.strip(), relation, k
-        self.through, self.by, self.known, self.fold = through.strip(), by, known, fold
+        self.through, self.by, self.known = through.strip(), by, known
 
     def choose(self) -> Filter:
         """The filter that was asked for."""
-        return Filter(self.through or None, self.by or None, self.known, self.fold)
+        return Filter(self.through or None, self.by or None, self.known)
 
     def address(self, prediction: Prediction) -> str:
         """The stable address of this question: keys in place of what was typed, defaults left out."""
@@ -63,7 +60,6 @@ class Question:
         asked |= {"through": self.through} if self.through else {}
         asked |= {"by": self.by} if self.by else {}
         asked |= {"known": 1} if self.known else {}
-        asked |= {"fold": 1} if self.fold else {}
         return urlencode(asked)
 
 
@@ -97,7 +93,7 @@ def router(service: Service) -> APIRouter:
             prediction=prediction,
             words=in_words(prediction),
             others=others,
-            picture=Markup(svg(prediction, DRAWN, background=False)) if prediction.rationales else None,
+            picture=Markup(svg(prediction, DRAWN, background=False)) if prediction.reasons else None,
             rationale_relations=[*RELATIONS],
             address=question.address(prediction),
         )

@@ -12,7 +12,7 @@ import numpy as np
 
 from cogstage.artefact import software_version
 from cogstage.errors import CogstageError, UsageError
-from cogstage.rationale.cogstage import CogStage
+from cogstage.estimator import CogStage
 from cogstage.rationale.discover import discover
 from cogstage.rationale.filters import Filter
 from cogstage.rationale.record import Prediction, Term
@@ -63,7 +63,7 @@ class Service:
         self._explained = lru_cache(REMEMBERED)(self._explain)
         # What is built on first use is built now: not in somebody's request, and not by two at a time.
         model.vocabulary.suggest("warm")
-        assert model.world
+        assert model.predictor
         assert model.explainer
 
     @classmethod
@@ -163,12 +163,11 @@ class Service:
     def examples(self) -> list[Prediction]:
         """A well-counted known fact of each relation that the model decides, to begin with."""
         found = []
-        nodes = len(self.model.vocabulary)
-        relation, rest = np.divmod(self.model.evidence.facts, nodes * nodes)
-        head, tail = np.divmod(rest, nodes)
+        facts = self.model.fitted.facts
+        relation, head, tail = facts.relation, facts.head, facts.tail
         seen = np.minimum(self.model.vocabulary.count[head], self.model.vocabulary.count[tail])
         for name in self.relations:
-            mine = np.flatnonzero(relation == self.model.evidence.relations.index(name))
+            mine = np.flatnonzero(relation == self.model.all_relations.index(name))
             if len(mine):
                 best = mine[np.argmax(seen[mine])]
                 found += self.model.predict_batch([int(head[best])], [int(tail[best])], name, 0)
@@ -190,7 +189,7 @@ class Service:
             "privacy": self.privacy,
             "relations": list(self.relations),
             "terms": len(self.model.vocabulary),
-            "training_facts": len(self.model.evidence.facts),
+            "training_facts": len(self.model.fitted.facts),
             "metrics": self.model.metrics,
             "limits": {
                 "pairs": self.limits.pairs,

@@ -1,1 +1,1 @@
-"""Kernels and batching behind functions with the same meaning as the plain ones."""
+"""Compiled kernels behind functions with the same meaning as the plain ones in ``cogstage.model``."""

@@ -1,4 +1,7 @@
-"""Batches for L_n, L_r and L_p. Only training facts and pairs are drawn from; no known fact is drawn as a negative."""
+"""Batches for the default model's losses. Only training facts and pairs are drawn from.
+
+Negatives avoid training facts, in either direction, and nothing else: dev and test are not known to a fitter.
+"""
 
 from __future__ import annotations
 
@@ -10,39 +13,29 @@ import numpy as np
 from cogstage.errors import UsageError
 from cogstage.knowledge.dataset import FittingView
 from cogstage.model.config import Config
+from cogstage.triples import TripleIndex
 
-REDRAWS = 2  # times a known fact among the negatives is drawn anew before it is left out
+RANDOM_WEIGHT = 0.25  # weight in L_r of a pair of random candidates
 
 
 @dataclass(frozen=True)
-class RecognitionBatch:
+class TripleBatch:
     """One batch of L_r, in node ids."""
 
-    triples: np.ndarray  # (b, 3) head, relation, tail; inverse triples included
-    heads: np.ndarray  # (b, n) corrupted heads
-    tails: np.ndarray  # (b, n) corrupted tails
-    allowed: np.ndarray  # (2, b, n) corrupted tails and heads that are no known fact
-    na: np.ndarray  # (m, 2) pairs that hold no relation
-
-
-@dataclass(frozen=True)
-class LogisticBatch:
-    """One batch of the bilinear L_r, in node ids."""
-
     triples: np.ndarray  # (b, 3) head, relation, tail; no inverses, they are the same score read backwards
-    label: np.ndarray  # (b,) float, 1 for a fact
-    weight: np.ndarray  # (b,) float
+    label: np.ndarray  # (b,) float32, 1 for a fact
+    weight: np.ndarray  # (b,) float32
 
 
 @dataclass(frozen=True)
 class PairBatch:
-    """One batch of L_p: labelled pairs, each with its target relation."""
+    """Labelled pairs, each with its target relation and the cross-fitting fold it belongs to (-1 without folds)."""
 
     head: np.ndarray  # (b,)
     tail: np.ndarray  # (b,)
     target: np.ndarray  # (b,) number in the data set's relations
-    label: np.ndarray  # (b,) float
-    fold: np.ndarray  # (b,) which part of the facts the pair belongs to, -1 without folds
+    label: np.ndarray  # (b,) float32
+    fold: np.ndarray  # (b,)
 
     def __len__(self) -> int:
         return len(self.head)
@@ -62,9 +55,9 @@ class _Part:
 
 
 class Sampler:
-    """Draws from a :class:`FittingView`, always with the generator it is handed.
+    """Draws from a :class:`FittingView`, always with the generator it is given.
 
-    With ``folds`` the training pairs are dealt out by pair of terms; a batch for fold f has nothing of that part.
+    With ``folds`` the training pairs are divided by pair of terms; a batch of fold f contains nothing of that part.
     """
 
     def __init__(self, view: FittingView, config: Config, terms: int, targets: Sequence[int], seed: int = 0) -> None:
@@ -72,46 +65,45 @@ class Sampler:
         given = view.train_facts()
         if not len(given):
             raise UsageError("the data set has no training facts; build it on facts that the graph's terms hold")
+        self._known = TripleIndex(given, self._relations, terms)
         facts = np.stack([given.head, given.relation, given.tail], 1).astype(np.int64)
-        self.fact_terms = np.unique(facts[:, [0, 2]])
-        self.candidates = self.fact_terms if config.candidates == "facts" else np.arange(terms)
+        self.candidates = np.unique(facts[:, [0, 2]])  # terms of the training facts
         pairs = [view.pairs(relation, "train") for relation in view.relations]
         drawn = [
             np.stack([p.head[p.label == 0], np.full((p.label == 0).sum(), number), p.tail[p.label == 0]], 1)
             for number, p in enumerate(pairs)
         ]
         every = np.concatenate(drawn).astype(np.int64)
-        self._keys, self._key_fold = self._deal(facts, every, np.random.default_rng([seed, 77]))
-        negatives = every[~view.is_taken(every[:, 0], every[:, 2])]
-        negatives = negatives[np.isin(negatives[:, [0, 2]], self.fact_terms).all(axis=1)]
+        self._keys, self._key_fold = self._divide(facts, every, np.random.default_rng([seed, 77]))
+        negatives = every[~self._known.joined(every[:, 0], every[:, 2])]
+        negatives = negatives[np.isin(negatives[:, [0, 2]], self.candidates).all(axis=1)]
         self._parts = {-1: self._part(facts, negatives, -1)}
         for fold in range(config.folds):
             self._parts[fold] = self._part(facts, negatives, fold)
         self.train, self.dev = (self._labelled(split, targets) for split in ("train", "dev"))
 
     @property
-    def fact_folds(self) -> np.ndarray:
-        """The fold of each training fact (F,)."""
+    def fact_folds(self) -> np.ndarray | None:
+        """The fold of each training fact (F,); None without folds."""
         facts = self._parts[-1].facts
-        return self._fold_of(facts[:, 0], facts[:, 2])
+        return self._fold_of(facts[:, 0], facts[:, 2]) if self._config.folds else None
 
-    @property
-    def n_facts(self) -> int:
-        """How many training facts there are."""
-        return len(self._parts[-1].facts)
+    def n_facts(self, fold: int = -1) -> int:
+        """How many training facts a recognition learns from."""
+        return len(self._parts[fold].facts)
 
     def _key(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
         result: np.ndarray = np.minimum(head, tail) * np.int64(self._terms) + np.maximum(head, tail)
         return result
 
-    def _deal(
+    def _divide(
         self, facts: np.ndarray, negatives: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """Sorted keys of the training pairs and the fold of each.
 
         Facts go anywhere. Where a positive's fold is hidden, its two terms lack at least one fact each; a negative goes
         to a fold in which its terms have facts, drawn by how many, so that it lacks as much. Otherwise stage 3 would
-        learn that terms with few facts in sight belong together.
+        learn that terms with few visible facts belong together.
         """
         count = max(1, self._config.folds)
         keys = np.unique(self._key(facts[:, 0], facts[:, 2]))
@@ -122,8 +114,8 @@ class Sampler:
         np.add.at(seen[1], (facts[:, 1], facts[:, 2], of_fact), 1)
         others, first = np.unique(self._key(negatives[:, 0], negatives[:, 2]), return_index=True)
         head, relation, tail = negatives[first].T
-        sides = seen[0][relation, head].astype(np.float64), seen[1][relation, tail].astype(np.float64)
-        weight = sides[0] * sides[1] + 1e-6 * (sides[0] + sides[1]) + 1e-12
+        ends = seen[0][relation, head].astype(np.float64), seen[1][relation, tail].astype(np.float64)
+        weight = ends[0] * ends[1] + 1e-6 * (ends[0] + ends[1]) + 1e-12
         upto = weight.cumsum(axis=1)
         drawn = (rng.random(len(others))[:, None] * upto[:, -1:] > upto).sum(axis=1)
         every, folds = np.concatenate([keys, others]), np.concatenate([fold, drawn])
@@ -133,8 +125,8 @@ class Sampler:
     def _fold_of(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
         """The fold of each pair, in either direction; -1 for a pair that is in none."""
         key = self._key(head, tail)
-        place = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
-        result: np.ndarray = np.where(self._keys[place] == key, self._key_fold[place], -1)
+        at = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
+        result: np.ndarray = np.where(self._keys[at] == key, self._key_fold[at], -1)
         return result
 
     def _part(self, facts: np.ndarray, negatives: np.ndarray, fold: int) -> _Part:
@@ -164,7 +156,7 @@ class Sampler:
         return PairBatch(head, tail, number, label, fold)
 
     def pair_batches(self, rng: np.random.Generator, least: float = 0.0) -> list[PairBatch]:
-        """The training pairs of an epoch, shuffled; with folds each batch is of one relation and one fold.
+        """The training pairs of an epoch, shuffled; each batch is of one relation and one fold.
 
         Several passes are made over the pairs of a relation that would give fewer than ``least`` batches.
         """
@@ -175,89 +167,41 @@ class Sampler:
         for number in range(int(passes.max())):
             order = rng.permutation(len(train))
             order = order[np.isin(train.target[order], targets[passes > number])]
-            group = train.target[order] * self._config.folds + train.fold[order] if self._config.folds else order * 0
+            group = train.target[order] * (self._config.folds + 1) + train.fold[order]
             for value in np.unique(group):
                 chosen = order[group == value]
                 batches += [train[chosen[begin : begin + size]] for begin in range(0, len(chosen), size)]
-        return [batches[place] for place in rng.permutation(len(batches))]
+        return [batches[at] for at in rng.permutation(len(batches))]
 
-    def recognition_batch(self, rng: np.random.Generator, fold: int = -1) -> RecognitionBatch:
-        """Training facts with their inverses, corrupted heads and tails, and NA pairs."""
-        part = self._parts[fold]
-        triples = part.facts[rng.integers(len(part.facts), size=self._config.recognition_batch)]
-        inverse = triples[:, [2, 1, 0]] + np.array([0, self._relations, 0])
-        triples = np.concatenate([triples, inverse])
-        opposite = (triples[:, 1] + self._relations) % (2 * self._relations)
-        tails, tails_allowed = self._corrupted(part, fold, triples[:, 0], triples[:, 1], rng)
-        heads, heads_allowed = self._corrupted(part, fold, triples[:, 2], opposite, rng)
-        na = self._na(part, fold, rng)
-        return RecognitionBatch(triples, heads, tails, np.stack([tails_allowed, heads_allowed]), na)
-
-    def logistic_batch(self, rng: np.random.Generator, fold: int = -1) -> LogisticBatch:
-        """Facts (weight 1), training negatives and typed ones that share a weight of 1 a fact, and random pairs."""
+    def triple_batch(self, rng: np.random.Generator, fold: int = -1) -> TripleBatch:
+        """Facts (weight 1); training negatives and typed ones, which share a weight of 1 per fact; random pairs."""
         part, count, fresh = self._parts[fold], self._config.recognition_batch, self._config.fresh_negatives
         facts = part.facts[rng.integers(len(part.facts), size=count)]
         relation = np.repeat(facts[:, 1], fresh)
-        typed = np.stack(
-            [self._own(part, relation + self._relations, rng), relation, self._own(part, relation, rng)], 1
-        )
-        anything = self._any(count, 2, rng)
+        heads, tails = self._own(part, relation + self._relations, rng), self._own(part, relation, rng)
+        typed = np.stack([heads, relation, tails], 1)
+        anything = self.candidates[rng.integers(len(self.candidates), size=(count, 2))]
         loose = np.stack([anything[:, 0], facts[:, 1], anything[:, 1]], 1)
-        drawn = [facts]
-        if len(part.negatives):
-            drawn.append(part.negatives[rng.integers(len(part.negatives), size=count)])
-        kept = [self._unknown(rows, fold) for rows in (typed, loose)]
-        triples = np.concatenate([*drawn, *kept])
+        negatives = part.negatives[rng.integers(len(part.negatives), size=count if len(part.negatives) else 0)]
+        groups = [facts, negatives, self._unknown(typed, fold), self._unknown(loose, fold)]
         share = 1.0 / (1 + fresh)
-        shares = [1.0, *[share] * (len(drawn) - 1), share, 0.25]
-        sizes = [len(rows) for rows in (*drawn, *kept)]
+        weight = np.repeat([1.0, share, share, RANDOM_WEIGHT], [len(rows) for rows in groups])
+        triples = np.concatenate(groups)
         label = np.arange(len(triples)) < count
-        return LogisticBatch(triples, label.astype(np.float32), np.repeat(shares, sizes).astype(np.float32))
+        return TripleBatch(triples, label.astype(np.float32), weight.astype(np.float32))
 
     def _own(self, part: _Part, relation: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """A tail of each relation, as often as it occurs."""
         begin, size = part.begin[relation], np.diff(part.begin)[relation]
-        drawn: np.ndarray = part.tails[begin + (rng.random(len(relation)) * size).astype(np.int64)]
+        at = np.minimum(begin + (rng.random(len(relation)) * size).astype(np.int64), len(part.tails) - 1)
+        drawn: np.ndarray = part.tails[at]
         return drawn
 
     def _unknown(self, triples: np.ndarray, fold: int) -> np.ndarray:
-        """Those triples whose pair is no known fact, not of the fold, and two different terms."""
-        kept: np.ndarray = triples[self._free(triples[:, 0], triples[:, 2], fold) & (triples[:, 0] != triples[:, 2])]
-        return kept
-
-    def _free(self, head: np.ndarray, tail: np.ndarray, fold: int) -> np.ndarray:
-        free = ~self._view.is_taken(head, tail)
+        """Those triples that join two different terms, are no training fact and not of the fold."""
+        head, tail = triples[:, 0], triples[:, 2]
+        free = (head != tail) & ~self._known.joined(head, tail)
         if fold >= 0:
             free &= self._fold_of(head, tail) != fold
-        return free
-
-    def _corrupted(
-        self, part: _Part, fold: int, fixed: np.ndarray, relation: np.ndarray, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Terms in place of the true tail: (b, n), and whether each makes a pair that is no known fact."""
-        batch, count = len(fixed), self._config.negatives
-        typed = self._own(part, np.repeat(relation, count), rng).reshape(batch, count)
-        drawn = np.where(rng.random((batch, count)) < self._config.typed_negatives, typed, self._any(batch, count, rng))
-        wide = np.broadcast_to(fixed[:, None], drawn.shape)
-        free = self._free(wide, drawn, fold)
-        for _ in range(REDRAWS):
-            again = np.nonzero(~free)
-            drawn[again] = self.fact_terms[rng.integers(len(self.fact_terms), size=len(again[0]))]
-            free[again] = self._free(wide[again], drawn[again], fold)
-        return drawn, free
-
-    def _any(self, batch: int, count: int, rng: np.random.Generator) -> np.ndarray:
-        drawn: np.ndarray = self.fact_terms[rng.integers(len(self.fact_terms), size=(batch, count))]
-        return drawn
-
-    def _na(self, part: _Part, fold: int, rng: np.random.Generator) -> np.ndarray:
-        """NA pairs: half training negatives, half random candidate pairs, in either direction; never a known fact."""
-        count = self._config.na_pairs
-        pairs = self._any(count, 2, rng)
-        if len(part.negatives):
-            half = part.negatives[rng.integers(len(part.negatives), size=count // 2)]
-            pairs[: count // 2] = half[:, [0, 2]]
-        turned = rng.random(count) < 0.5
-        pairs[turned] = pairs[turned][:, ::-1]
-        kept: np.ndarray = pairs[self._free(pairs[:, 0], pairs[:, 1], fold) & (pairs[:, 0] != pairs[:, 1])]
+        kept: np.ndarray = triples[free]
         return kept

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cogstage.model.calibration import sigmoid
+from cogstage.training.calibration import sigmoid
 
 
 def dev_measures(logit: np.ndarray, label: np.ndarray) -> dict[str, float]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 import torch
 from torch import Tensor, nn
 
-from cogstage.model.distributed import Processes
+from cogstage.training.distributed import Processes
 
 BETAS = (0.9, 0.999)
 EPSILON = 1e-8

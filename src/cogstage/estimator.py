@@ -1,0 +1,392 @@
+"""``CogStage``: what users fit, ask, save and load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cogstage.artefact import software_version
+from cogstage.errors import UsageError
+from cogstage.graph.cooccurrence import Graph
+from cogstage.graph.pair_counts import PairCounts
+from cogstage.graph.privacy import privacy_text
+from cogstage.graph.vocabulary import Vocabulary
+from cogstage.knowledge.dataset import Dataset, FittingView
+from cogstage.model.config import Config, Options
+from cogstage.model.network import Network
+from cogstage.model_folder import Fitted
+from cogstage.progress import SILENT, Progress
+from cogstage.rationale.corrections import Corrections
+from cogstage.rationale.explain import Explainer, Revise
+from cogstage.rationale.filters import Filter
+from cogstage.rationale.predictor import Predictor
+from cogstage.rationale.record import Prediction, Provenance, Triple
+from cogstage.relations import RelationIndex
+from cogstage.training.calibration import Calibration, sigmoid
+from cogstage.triples import TripleIndex, Triples, UsualTypes
+
+BATCH = 512  # pairs predicted together
+PRESETS = ("default", "paper")
+
+
+def preset_config(preset: str) -> Options:
+    """The configuration of a preset; an unknown name raises."""
+    if preset not in PRESETS:
+        raise UsageError(f"unknown preset {preset}; choose one of {', '.join(PRESETS)}")
+    if preset == "paper":
+        from cogstage.model.paper import PaperConfig
+
+        return PaperConfig()
+    return Config()
+
+
+class CogStage:
+    """Predicts relations between two terms and gives the reasons that add up to each prediction.
+
+    Parameters
+    ----------
+    relation
+        One relation, several, or "all" of the data set's.
+    preset
+        "default", or "paper" for the published model.
+    world
+        "open": recognised triples are reasons; "closed": known facts alone.
+    seed
+        Random seed.
+    options
+        Further options of the preset's configuration, for example ``folds=5``.
+
+    Examples
+    --------
+    >>> model = CogStage("may_treat").fit(graph, dataset)              # doctest: +SKIP
+    >>> model.predict("aspirin", "headache").reasons[:5]               # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        relation: str | Sequence[str] = "all",
+        *,
+        world: str = "open",
+        preset: str = "default",
+        seed: int = 0,
+        **options: Any,
+    ) -> None:
+        self._asked, self.preset, self.seed = relation, preset, seed
+        self.config = preset_config(preset).replace(world=world, **options)
+        self._fitted: Fitted | None = None
+        self._verdicts: dict[Triple, bool] = {}
+
+    # Fitting
+
+    def fit(
+        self,
+        graph: Graph,
+        data: FittingView | Dataset,
+        *,
+        progress: Progress = SILENT,
+        checkpoint: Path | str | None = None,
+        checkpoint_every: float = 30.0,
+        resume: bool = False,
+        time_limit: float | None = None,
+        trace: Path | str | None = None,
+        tensorboard: Path | str | None = None,
+    ) -> CogStage:
+        """Train, and return the model itself.
+
+        Parameters
+        ----------
+        graph
+            The co-occurrence graph.
+        data
+            A data set built on the graph, or its fitting view; nothing else of a data set is looked at.
+        progress
+            Where to report progress.
+        checkpoint, checkpoint_every, resume
+            Folder for the state of training, seconds between two writes, and whether to go on from it.
+        time_limit
+            Seconds after which training stops.
+        trace, tensorboard
+            A file of JSON lines, one per round, and a folder of TensorBoard event files.
+
+        Under ``torchrun`` the processes train together.
+        """
+        from cogstage.training.fitting import FitOptions, train
+
+        view = data.for_fitting() if isinstance(data, Dataset) else data
+        options = FitOptions(progress, checkpoint, checkpoint_every, resume, time_limit, trace, tensorboard)
+        targets = self._targets(view)
+        trained = train(graph, view, targets, self.config, self.seed, options)
+        self._use(
+            Fitted(
+                self.preset,
+                self.seed,
+                self.config,
+                tuple(view.relations),
+                tuple(targets),
+                trained.network,
+                dict(trained.calibration),
+                trained.metrics,
+                graph.vocabulary,
+                view.train_facts(),
+                PairCounts.from_graph(graph),
+                graph.hash,
+                privacy_text(graph.made_with),
+            )
+        )
+        return self
+
+    def _targets(self, view: FittingView) -> list[int]:
+        asked = view.relations if self._asked == "all" else self._asked
+        names = [asked] if isinstance(asked, str) else list(asked)
+        for name in names:
+            if name not in view.relations:
+                raise UsageError(f"the data set has no relation {name}; it has {', '.join(view.relations)}")
+        return [view.relations.index(name) for name in dict.fromkeys(names)]
+
+    def _use(self, fitted: Fitted) -> None:
+        self._fitted = fitted
+        for name in ("predictor", "explainer", "facts"):
+            self.__dict__.pop(name, None)
+
+    # What was fitted
+
+    @property
+    def fitted(self) -> Fitted:
+        """Everything that was fitted; raises before :meth:`fit`."""
+        if self._fitted is None:
+            raise UsageError("the model is not fitted yet; call fit() or load()")
+        return self._fitted
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """The relations that the model predicts."""
+        return tuple(self.fitted.relations[target] for target in self.fitted.targets)
+
+    @property
+    def all_relations(self) -> tuple[str, ...]:
+        """The relations of the data set, which reasons are made of."""
+        return self.fitted.relations
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The terms of the graph."""
+        return self.fitted.vocabulary
+
+    @property
+    def counts(self) -> PairCounts:
+        """The graph's counts, as evidence."""
+        return self.fitted.counts
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """Dev figures and the history of training."""
+        return self.fitted.metrics
+
+    @property
+    def calibration(self) -> dict[str, Calibration]:
+        """The calibration of each relation."""
+        return self.fitted.calibration
+
+    @cached_property
+    def facts(self) -> TripleIndex:
+        """The training facts."""
+        return TripleIndex(self.fitted.facts, len(self.all_relations), len(self.vocabulary))
+
+    @cached_property
+    def predictor(self) -> Predictor:
+        """The network, ready to be asked; corrections applied."""
+        predictor = self.fitted.predictor()
+        return predictor.revised(self._numbered(self._verdicts)) if self._verdicts else predictor
+
+    @cached_property
+    def explainer(self) -> Explainer:
+        """Turns reasons into records."""
+        types = self.vocabulary.type
+        usual = UsualTypes(types, self.fitted.facts, len(self.all_relations)) if any(types) else None
+        provenance = Provenance(
+            self.fitted.weights_hash(), self.fitted.graph_hash, software_version(), self.config_world, self.privacy
+        )
+        index = RelationIndex(self.all_relations)
+        return Explainer(self.vocabulary, index, self.counts, self.facts, usual, provenance)
+
+    @property
+    def config_world(self) -> str:
+        """ "open" or "closed"."""
+        return str(self.config.to_dict()["world"])
+
+    @property
+    def privacy(self) -> str:
+        """What was done to the counts before they left their source."""
+        return self.fitted.privacy
+
+    # Predicting
+
+    def predict(self, head: str | int, tail: str | int, relation: str | None = None) -> Prediction:
+        """The probability that ``head`` holds ``relation`` to ``tail``, and the reasons that add up to it.
+
+        Terms are names, keys or node ids. Without a relation, and with several to choose from, the likeliest is given.
+        """
+        ids = [self.vocabulary.find(term) if isinstance(term, str) else term for term in (head, tail)]
+        self.check_pair(*ids)
+        names = self.relations if relation is None else (relation,)
+        found = [self.predict_batch(ids[:1], ids[1:], name)[0] for name in names]
+        return max(found, key=lambda prediction: prediction.probability)
+
+    def predict_batch(
+        self,
+        head: Sequence[int] | np.ndarray,
+        tail: Sequence[int] | np.ndarray,
+        relation: str,
+        k: int | None = None,
+        choose: Filter | None = None,
+    ) -> list[Prediction]:
+        """One record per pair of node ids.
+
+        Parameters
+        ----------
+        k
+            How many reasons to show at most; by default all that make the decision. What is hidden goes into ``rest``.
+        choose
+            Show only reasons that pass this filter.
+        """
+        heads, tails = self._nodes(head, tail)
+        target, calibration = self._number(relation), self.calibration[relation]
+        found: list[Prediction] = []
+        for at in range(0, len(heads), BATCH):
+            h, t = heads[at : at + BATCH], tails[at : at + BATCH]
+            arrays = self.predictor.reasons(h, t, target, calibration)
+            found += self.explainer.records(h, t, relation, arrays, self._revise(relation), reasons=k != 0)
+        if choose:
+            found = [choose.apply(prediction) for prediction in found]
+        return found if k is None else [prediction.top(k) for prediction in found]
+
+    def _revise(self, relation: str) -> Callable[[int, int], Revise]:
+        """What-if questions: the same pair, asked of the model with further verdicts."""
+
+        def of_pair(head: int, tail: int) -> Revise:
+            return lambda verdicts: self.with_verdicts(verdicts).predict_batch([head], [tail], relation)[0]
+
+        return of_pair
+
+    def probabilities(
+        self, head: Sequence[int] | np.ndarray, tail: Sequence[int] | np.ndarray, relation: str
+    ) -> np.ndarray:
+        """Calibrated probabilities of pairs of node ids. float64 (n,)."""
+        return sigmoid(self.logits(head, tail, relation))
+
+    def logits(self, head: Sequence[int] | np.ndarray, tail: Sequence[int] | np.ndarray, relation: str) -> np.ndarray:
+        """Calibrated logits of pairs of node ids. float64 (n,)."""
+        heads, tails = self._nodes(head, tail)
+        target = self._number(relation)
+        parts = [
+            self.predictor.logits(heads[at : at + BATCH], tails[at : at + BATCH], target)
+            for at in range(0, len(heads), BATCH)
+        ]
+        return self.calibration[relation].logits(np.concatenate(parts)) if parts else np.empty(0)
+
+    def recognised(
+        self, head: Sequence[int] | np.ndarray, tail: Sequence[int] | np.ndarray, relation: str
+    ) -> np.ndarray:
+        """What stage 2 makes of the pairs themselves, without reasons: uncalibrated scores above NA. float64 (n,)."""
+        heads, tails = self._nodes(head, tail)
+        return self.predictor.recognised(heads, tails, self._number(relation))
+
+    # What if
+
+    def corrected(self, corrections: Corrections) -> CogStage:
+        """The same model with a team's verdicts: right triples are known facts, wrong ones are not recognised."""
+        return self.with_verdicts(corrections.verdicts(self.vocabulary, self.all_relations))
+
+    def with_verdicts(self, verdicts: Mapping[Triple, bool]) -> CogStage:
+        """The same model after some triples (keys and relation) were called right or wrong."""
+        copy = CogStage(self._asked, preset=self.preset, seed=self.seed, **self.config.to_dict())
+        copy._fitted, copy._verdicts = self._fitted, {**self._verdicts, **verdicts}
+        copy.__dict__["facts"], copy.__dict__["explainer"] = self.facts, self.explainer
+        copy.__dict__["predictor"] = self.predictor.revised(self._numbered(copy._verdicts))
+        return copy
+
+    def _numbered(self, verdicts: Mapping[Triple, bool]) -> dict[tuple[int, int, int], bool]:
+        index = RelationIndex(self.all_relations)
+        found = {}
+        for (head, relation, tail), right in verdicts.items():
+            if relation not in index.all_names[:-1]:
+                known = ", ".join(self.all_relations)
+                raise UsageError(f"the model does not know the relation {relation}; it knows {known}")
+            found[self.vocabulary.find(head), index.number(relation), self.vocabulary.find(tail)] = right
+        return found
+
+    def on_graph(self, graph: Graph) -> CogStage:
+        """The same stages 2 and 3 on another graph with the same vocabulary: its counts take the place of ours."""
+        from cogstage.training.fitting import relearn_recall
+
+        if graph.vocabulary.hash != self.vocabulary.hash:
+            raise UsageError("the other graph must have the vocabulary of the one that the model was trained on")
+        network = self.fitted.network
+        if not isinstance(network, Network):
+            raise UsageError("only the default model can be moved to another graph; train the published one on it")
+        changed = relearn_recall(network, graph, self.seed)
+        copy = CogStage(self._asked, preset=self.preset, seed=self.seed, **self.config.to_dict())
+        copy._use(
+            replace(
+                self.fitted,
+                network=changed,
+                counts=PairCounts.from_graph(graph),
+                graph_hash=graph.hash,
+                privacy=privacy_text(graph.made_with),
+            )
+        )
+        return copy
+
+    # Checks
+
+    def check_relation(self, relation: str) -> None:
+        """Raise unless the model was trained for the relation."""
+        if relation not in self.relations:
+            raise UsageError(f"the model does not know the relation {relation}; it knows {', '.join(self.relations)}")
+
+    def check_pair(self, head: int, tail: int) -> None:
+        """Raise unless head and tail are two different nodes of the vocabulary."""
+        for node in (head, tail):
+            if not 0 <= node < len(self.vocabulary):
+                raise UsageError(f"there is no node {node}; the vocabulary has {len(self.vocabulary):,} terms")
+        if head == tail:
+            raise UsageError(f"head and tail are the same term: {self.vocabulary.name[head]}")
+
+    def ends(self, relation: str, side: str) -> np.ndarray:
+        """The terms on one side ("head" or "tail") of a relation's training facts, sorted."""
+        facts: Triples = self.fitted.facts
+        chosen = facts.relation == self._number(relation)
+        return np.unique((facts.head if side == "head" else facts.tail)[chosen]).astype(np.int64)
+
+    def _number(self, relation: str) -> int:
+        self.check_relation(relation)
+        return self.all_relations.index(relation)
+
+    def _nodes(self, head: Any, tail: Any) -> tuple[np.ndarray, np.ndarray]:
+        heads, tails = np.asarray(head, np.int64), np.asarray(tail, np.int64)
+        if heads.shape != tails.shape or heads.ndim != 1:
+            raise UsageError("heads and tails must be two lists of the same length")
+        for nodes in (heads, tails):
+            if len(nodes) and not (nodes.min() >= 0 and nodes.max() < len(self.vocabulary)):
+                raise UsageError(f"a node id is out of range; the vocabulary has {len(self.vocabulary):,} terms")
+        return heads, tails
+
+    # On disk
+
+    def save(self, path: Path | str) -> None:
+        """Write the model folder: it appears whole or not at all."""
+        self.fitted.save(Path(path))
+
+    @classmethod
+    def load(cls, path: Path | str) -> CogStage:
+        """Read a model folder; what is wrong with it is said in one line."""
+        fitted = Fitted.load(Path(path))
+        names = [fitted.relations[target] for target in fitted.targets]
+        model = cls(names, preset=fitted.preset, seed=fitted.seed, **fitted.config.to_dict())
+        model._use(fitted)
+        return model

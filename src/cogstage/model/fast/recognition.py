@@ -1,0 +1,93 @@
+"""Recognition of many pairs in one pass: bilinear scores, PPMI, known facts and types, without gradient."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numba
+import numpy as np
+import torch
+from torch import Tensor
+
+from cogstage.graph.pair_counts import position, ppmi_at
+from cogstage.model.fast.threads import PARTS, spread
+
+if TYPE_CHECKING:
+    from cogstage.model.recognition import Knowledge, Recognition, Views
+
+_NO_TYPES = (np.zeros(0, np.int64), np.zeros((0, 0, 0), bool))
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
+def _dot(one: Any, other: Any) -> Any:
+    total = one.dtype.type(0)
+    for x in range(one.shape[0]):
+        total += one[x] * other[x]
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def _recognise(
+    part: int,
+    left: Any,
+    right: Any,
+    views: Any,
+    shared: Any,
+    counts: Any,
+    facts: Any,
+    types: Any,
+    score: Any,
+    known: Any,
+) -> None:
+    mixed, tail = views
+    bias, gamma, cut, hidden = shared
+    count_start, count_other, count_value, log_total, ppmi_scale = counts
+    fact_start, fact_other, fact_table, fact_fold = facts
+    kind, usual = types
+    pairs, count = left.shape[0], bias.shape[0]
+    zero = score.dtype.type(0)
+    for m in range(part * pairs // PARTS, (part + 1) * pairs // PARTS):
+        i, j = left[m], right[m]
+        if i == j:
+            continue
+        at = position(count_start, count_other, i, j)
+        ppmi = score.dtype.type(ppmi_at(count_value, log_total, ppmi_scale, at, i, j)) if at >= 0 else zero
+        fact = position(fact_start, fact_other, i, j)
+        if fact >= 0 and fact_fold[fact] == hidden:
+            fact = -1
+        for k in range(2 * count):
+            if fact >= 0 and fact_table[fact, k]:
+                known[m, k] = True
+                score[m, k] = cut
+            elif kind.shape[0] == 0 or usual[kind[i], kind[j], k]:
+                r = k if k < count else k - count
+                dot = _dot(mixed[i, r], tail[j]) if k < count else _dot(mixed[j, r], tail[i])
+                score[m, k] = min(max(dot + bias[r] + gamma[r] * ppmi, -cut), cut)
+
+
+def recognise(
+    recognition: Recognition, views: Views, left: Tensor, right: Tensor, knowledge: Knowledge, hidden: int | None
+) -> tuple[Tensor, Tensor]:
+    """s_k as a decision sees it and which triples are known: (M,), (M,) -> (M, 2R), (M, 2R) bool."""
+    from cogstage.model.recognition import CUT
+
+    width = 2 * recognition.relations
+    score = np.zeros((len(left), width), views.tail.numpy().dtype)
+    known = np.zeros((len(left), width), bool)
+    kind = score.dtype.type
+    bias, gamma = (parameter.detach().numpy() for parameter in (recognition.bias, recognition.ppmi))
+    facts, types = knowledge.facts, knowledge.types
+    spread(
+        _recognise,
+        len(left),
+        left.numpy(),
+        right.numpy(),
+        (views.mixed.numpy(), views.tail.numpy()),
+        (bias, gamma, kind(CUT), -2 if hidden is None else hidden),  # no fact is of fold -2
+        knowledge.counts.kernel,
+        (facts.start, facts.other, facts.table, facts.folds),
+        (types.kind, types.usual) if types is not None else _NO_TYPES,
+        score,
+        known,
+    )
+    return torch.from_numpy(score), torch.from_numpy(known)

@@ -1,0 +1,197 @@
+"""The model folder: weights, configuration, vocabulary, evidence and figures, in open formats."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from cogstage.artefact import is_artefact, new_folder, read_meta, to_json, write_text
+from cogstage.errors import CogstageError, UsageError
+from cogstage.graph.pair_counts import PairCounts
+from cogstage.graph.vocabulary import Vocabulary
+from cogstage.model.config import Config, Options
+from cogstage.model.fast.paper_network import FastPaperNetwork
+from cogstage.model.network import Network
+from cogstage.model.paper import PaperConfig
+from cogstage.rationale.paper_predictor import PaperPredictor
+from cogstage.rationale.predictor import Predictor, StagedPredictor
+from cogstage.relations import RelationIndex
+from cogstage.training.calibration import Calibration
+from cogstage.training.checkpoint import FILE as CHECKPOINT_FILE
+from cogstage.training.checkpoint import put_weights
+from cogstage.triples import Triples
+
+VOCABULARY = "vocabulary.parquet"
+CHECKPOINT = "checkpoint"
+MODEL_VERSION = 2  # of what config.json says; version 1 had another decision stage
+FILES = (
+    "model.safetensors",
+    "config.json",
+    VOCABULARY,
+    "metrics.json",
+    "evidence.safetensors",
+    "facts_train.parquet",
+)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Everything that was fitted, as it lies on disk."""
+
+    preset: str
+    seed: int
+    config: Options
+    relations: tuple[str, ...]  # of the data set
+    targets: tuple[int, ...]  # those that are predicted
+    network: nn.Module
+    calibration: dict[str, Calibration]
+    metrics: dict[str, Any]
+    vocabulary: Vocabulary
+    facts: Triples  # training facts
+    counts: PairCounts
+    graph_hash: str
+    privacy: str  # what was done to the counts
+
+    def predictor(self) -> Predictor:
+        """The network, ready to be asked."""
+        types, relations = self.vocabulary.type, len(self.relations)
+        if isinstance(self.network, Network):
+            return StagedPredictor.create(self.network, self.counts, self.facts, types, relations)
+        return PaperPredictor.create(self.network, self.counts, self.facts, types, relations)
+
+    def weights_hash(self) -> str:
+        """Identity of the weights."""
+        digest = hashlib.sha256()
+        for name, value in sorted(self.network.named_parameters()):
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(value.detach().numpy()).tobytes())
+        return digest.hexdigest()
+
+    def save(self, path: Path) -> None:
+        """Write the folder; a checkpoint within it goes when the finished model takes its place."""
+        aside = path.parent / f".{path.name}.{CHECKPOINT}"
+        if _only_checkpoint(path):  # a training that was under way here and is now finished
+            shutil.rmtree(aside, ignore_errors=True)
+            os.replace(path / CHECKPOINT, aside)
+        about = {"seed": self.seed, "preset": self.preset, "privacy": self.privacy, "graph": self.graph_hash}
+        with new_folder(path, "model", about) as folder:
+            parameters = {name: value.detach().contiguous() for name, value in self.network.named_parameters()}
+            save_file(parameters, folder / FILES[0])
+            config = {
+                "model_version": MODEL_VERSION,
+                "config": self.config.to_dict(),
+                "relations": list(self.relations),
+                "targets": [self.relations[target] for target in self.targets],
+                "calibration": {name: entry.to_dict() for name, entry in self.calibration.items()},
+                "preset": self.preset,
+                "seed": self.seed,
+                "graph_hash": self.graph_hash,
+                "privacy": self.privacy,
+                "vocabulary_hash": self.vocabulary.hash,
+            }
+            write_text(folder / "config.json", to_json(config))
+            write_text(folder / "metrics.json", to_json(self.metrics))
+            self.vocabulary.write(folder, VOCABULARY)
+            arrays = {name: torch.from_numpy(value) for name, value in self.counts.arrays().items()}
+            save_file(arrays, folder / "evidence.safetensors")
+            names = pa.array([self.relations[number] for number in self.facts.relation.tolist()], pa.string())
+            table = pa.table({"head_id": self.facts.head, "relation": names, "tail_id": self.facts.tail})
+            pq.write_table(table, folder / "facts_train.parquet", compression="zstd")
+        shutil.rmtree(aside, ignore_errors=True)
+
+    @classmethod
+    def load(cls, path: Path) -> Fitted:
+        """Read the folder, checked; weights and evidence are mapped from the files, so processes share them."""
+        if (path / CHECKPOINT).is_dir() and not (path / "model.safetensors").exists():
+            raise UsageError(f"{path} holds a training that has not finished; resume it with the same options")
+        read_meta(path, "model", FILES)
+        try:
+            info = json.loads((path / "config.json").read_text(encoding="utf-8"))
+            if info.get("model_version") != MODEL_VERSION:
+                raise CogstageError(
+                    f"{path} was trained by an older version with another decision stage; train the model again"
+                )
+            vocabulary = Vocabulary.read(path, VOCABULARY)
+            if vocabulary.hash != info["vocabulary_hash"]:
+                raise CogstageError(f"{path}: the vocabulary does not belong to the model; train the model again")
+            relations = tuple(info["relations"])
+            targets = tuple(relations.index(name) for name in info["targets"])
+            facts = _read_facts(path / "facts_train.parquet", relations)
+            config, network = _network(info, len(vocabulary), relations, targets, facts)
+            put_weights(network, load_file(path / "model.safetensors"), str(path / "model.safetensors"))
+            arrays = load_file(path / "evidence.safetensors")
+            return cls(
+                info["preset"],
+                info["seed"],
+                config,
+                relations,
+                targets,
+                network.eval(),
+                {name: Calibration(**entry) for name, entry in info["calibration"].items()},
+                json.loads((path / "metrics.json").read_text(encoding="utf-8")),
+                vocabulary,
+                facts,
+                PairCounts.from_arrays({name: value.numpy() for name, value in arrays.items()}),
+                info["graph_hash"],
+                info["privacy"],
+            )
+        except (SafetensorError, pa.ArrowInvalid, OSError, KeyError, TypeError, ValueError, IndexError) as error:
+            raise CogstageError(f"{path} is damaged ({error}); train the model again") from error
+
+
+def _network(
+    info: Mapping[str, Any], terms: int, relations: Sequence[str], targets: Sequence[int], facts: Triples
+) -> tuple[Options, nn.Module]:
+    """The configuration and a network with fresh weights."""
+    if info["preset"] != "paper":
+        config = Config.from_dict(info["config"])
+        opposite = torch.from_numpy(RelationIndex(relations).opposite[list(targets)])
+        return config, Network(config, terms, len(relations), targets, opposite)
+    paper = PaperConfig.from_dict(info["config"])
+    triples = torch.from_numpy(np.stack([facts.head, facts.relation, facts.tail], 1).astype(np.int64))
+    networks = {str(target): FastPaperNetwork(paper, terms, len(relations), target, triples) for target in targets}
+    return paper, nn.ModuleDict(networks)
+
+
+def check_output(path: Path) -> None:
+    """Raise before a long training if a model could not be written to ``path`` in the end."""
+    free = not path.exists() or (path.is_dir() and not any(path.iterdir()))
+    if not (free or is_artefact(path, "model") or _only_checkpoint(path)):
+        raise UsageError(f"{path} exists and is not a model folder; choose another output folder or remove it")
+    made = not path.exists()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if made:
+            path.rmdir()  # a training that cannot start leaves nothing behind
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def _only_checkpoint(path: Path) -> bool:
+    inside = [entry.name for entry in path.iterdir()] if path.is_dir() else []
+    if inside != [CHECKPOINT]:
+        return False
+    parts = [path / CHECKPOINT, *(entry for entry in (path / CHECKPOINT).iterdir() if entry.is_dir())]
+    return any((part / CHECKPOINT_FILE).exists() and is_artefact(part, "checkpoint") for part in parts)
+
+
+def _read_facts(path: Path, relations: tuple[str, ...]) -> Triples:
+    table = pq.read_table(path, columns=["head_id", "relation", "tail_id"])
+    index = {name: number for number, name in enumerate(relations)}
+    relation: list[Any] = [index[name] for name in table.column("relation").to_pylist()]
+    head, tail = (table.column(name).to_numpy().astype(np.int32) for name in ("head_id", "tail_id"))
+    return Triples(head, np.array(relation, np.int16), tail)

@@ -1,0 +1,95 @@
+"""A team's verdicts on triples: right ones count as known facts, wrong ones as not recognised."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cogstage.artefact import write_text
+from cogstage.errors import UsageError
+from cogstage.graph.vocabulary import Vocabulary
+from cogstage.rationale.record import Triple
+from cogstage.relations import inverse, phrase
+from cogstage.tables import read_rows
+
+COLUMNS = ("head", "relation", "tail", "verdict", "who", "when", "why")
+VERDICTS = {"right": True, "wrong": False}
+
+
+@dataclass(frozen=True)
+class Correction:
+    """One verdict on a triple; terms are keys or names."""
+
+    head: str
+    relation: str
+    tail: str
+    verdict: str  # right or wrong
+    who: str = ""
+    when: str = ""
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        if self.verdict not in VERDICTS:
+            raise UsageError(f"verdict {self.verdict}: write right or wrong")
+
+
+@dataclass(frozen=True)
+class Corrections:
+    """Verdicts in the order they were given; of several on one triple the last holds."""
+
+    entries: tuple[Correction, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    @classmethod
+    def read(cls, path: Path | str) -> Corrections:
+        """A table with head, relation, tail and verdict, and optionally who, when and why."""
+        found = []
+        for row in read_rows(Path(path), required=COLUMNS[:4], optional=COLUMNS[4:]):
+            values = {name: str(row[name] or "") for name in COLUMNS}
+            try:
+                found.append(Correction(**values))
+            except UsageError as error:
+                raise UsageError(f"{row.where()}: {error}") from None
+        return cls(tuple(found))
+
+    def write(self, path: Path | str) -> None:
+        """Write the table, whole or not at all."""
+        stream = io.StringIO()
+        writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows([[" ".join(getattr(entry, name).split()) for name in COLUMNS] for entry in self.entries])
+        write_text(Path(path), stream.getvalue())
+
+    def adding(self, entry: Correction) -> Corrections:
+        """These and one more."""
+        return Corrections((*self.entries, entry))
+
+    def verdicts(self, vocabulary: Vocabulary, relations: Iterable[str]) -> dict[Triple, bool]:
+        """The verdict on each triple, by keys and in both directions; an unknown term or relation raises."""
+        known = set(relations)
+        found: dict[Triple, bool] = {}
+        for entry in self.entries:
+            if entry.relation not in known and inverse(entry.relation) not in known:
+                raise UsageError(
+                    f"correction of {entry.head} {entry.relation} {entry.tail}: the model does not know the relation;"
+                    f" it knows {', '.join(sorted(known))}"
+                )
+            head, tail = (vocabulary.term[vocabulary.find(text)] for text in (entry.head, entry.tail))
+            found[head, entry.relation, tail] = VERDICTS[entry.verdict]
+            found[tail, inverse(entry.relation), head] = VERDICTS[entry.verdict]
+        return found
+
+
+def split_triple(text: str, relations: Iterable[str]) -> Triple:
+    """``Sunitinib causes Hemolysis`` as head, relation and tail; the relation's name or phrase stands between."""
+    names = [name for relation in relations for name in (relation, inverse(relation))]
+    for words, name in sorted(((w, n) for n in names for w in (n, phrase(n))), key=lambda entry: -len(entry[0])):
+        head, separator, tail = text.partition(f" {words} ")
+        if separator and head.strip() and tail.strip():
+            return head.strip(), name, tail.strip()
+    raise UsageError(f'{text!r} is not a triple; write for example "Aspirin may_treat Headache"')

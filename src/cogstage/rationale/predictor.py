@@ -1,0 +1,139 @@
+"""A trained network, ready to be asked about pairs of nodes: one class per model, with the same methods."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import torch
+
+from cogstage.graph.pair_counts import PairCounts
+from cogstage.model.network import Answer, Network, Ready
+from cogstage.model.recognition import Knowledge
+from cogstage.rationale.explain import ReasonArrays
+from cogstage.rationale.removal import Removable, RemovableReasons
+from cogstage.training.calibration import Calibration
+from cogstage.triples import TripleIndex, Triples, UsualTypes
+
+NumberedVerdicts = Mapping[tuple[int, int, int], bool]  # (head, relation, tail) as numbers: right or wrong
+
+
+class Predictor(Protocol):
+    """What the estimator needs of a model."""
+
+    def logits(self, head: np.ndarray, tail: np.ndarray, target: int) -> np.ndarray:
+        """Uncalibrated logits of pairs of nodes."""
+
+    def reasons(self, head: np.ndarray, tail: np.ndarray, target: int, calibration: Calibration) -> ReasonArrays:
+        """The reasons of pairs of nodes, with calibrated shares that add up to the calibrated logit."""
+
+    def recognised(self, head: np.ndarray, tail: np.ndarray, target: int) -> np.ndarray:
+        """What stage 2 makes of the pairs themselves: the relation's score above NA."""
+
+    def removable(self, head: np.ndarray, tail: np.ndarray, target: int) -> Removable:
+        """The assumptions of pairs of nodes, which can be taken away."""
+
+    def shuffled(self, seed: int) -> Predictor:
+        """A control: the same model with the entries of every parameter of stages 2 and 3 shuffled."""
+
+    def uniform(self) -> Predictor:
+        """A control: the same model with all associations of an end weighing the same."""
+
+    def revised(self, verdicts: NumberedVerdicts) -> Predictor:
+        """The same model after some triples were called right or wrong."""
+
+
+@dataclass(frozen=True)
+class StagedPredictor:
+    """The default model, asked."""
+
+    network: Network
+    knowledge: Knowledge
+    candidates: np.ndarray  # terms that may be associated
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    @classmethod
+    def create(
+        cls, network: Network, counts: PairCounts, facts: Triples, types: Iterable[str], relations: int
+    ) -> StagedPredictor:
+        """From a network and what it was trained with."""
+        types = list(types)
+        usual = UsualTypes(types, facts, relations) if any(types) else None
+        knowledge = Knowledge(counts, TripleIndex(facts, relations, len(types)), usual)
+        return cls(network.eval(), knowledge, np.unique(np.concatenate([facts.head, facts.tail])).astype(np.int64))
+
+    @cached_property
+    def ready(self) -> Ready:
+        """Views and associations."""
+        return self.network.ready(torch.from_numpy(self.candidates))
+
+    @torch.inference_mode()
+    def answer(self, head: np.ndarray, tail: np.ndarray, target: int) -> Answer:
+        """Everything behind the decisions on a batch of pairs."""
+        ends = (torch.from_numpy(np.ascontiguousarray(nodes, dtype=np.int64)) for nodes in (head, tail))
+        with self._lock:  # associations are kept in tables that threads share
+            answer: Answer = self.network(*ends, target, self.ready, self.knowledge)
+        return answer
+
+    def logits(self, head: np.ndarray, tail: np.ndarray, target: int) -> np.ndarray:
+        """Uncalibrated logits of pairs of nodes. float64 (B,)."""
+        logit: np.ndarray = self.answer(head, tail, target).weighed.logit.double().numpy()
+        return logit
+
+    def reasons(self, head: np.ndarray, tail: np.ndarray, target: int, calibration: Calibration) -> ReasonArrays:
+        """The reasons of pairs of nodes."""
+        answer = self.answer(head, tail, target)
+        return ReasonArrays.from_answer(answer, self.network.config.reasons, calibration)
+
+    def removable(self, head: np.ndarray, tail: np.ndarray, target: int) -> Removable:
+        """The possible reasons, which can be taken away."""
+        return RemovableReasons(self.answer(head, tail, target), self.network.config.reasons)
+
+    def shuffled(self, seed: int) -> StagedPredictor:
+        """The same model with the entries of every parameter of stages 2 and 3 shuffled."""
+        network, generator = copy.deepcopy(self.network), torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for part in (network.recognition, network.decision):
+                for parameter in part.parameters():
+                    order = torch.randperm(parameter.numel(), generator=generator)
+                    parameter.copy_(parameter.flatten()[order].reshape(parameter.shape))
+        return StagedPredictor(network, self.knowledge, self.candidates)
+
+    def uniform(self) -> StagedPredictor:
+        """The same model with all associations of an end weighing the same."""
+        network = copy.deepcopy(self.network)
+        with torch.no_grad():
+            network.decision.sharpness.fill_(-torch.inf)  # σ = 0
+        return StagedPredictor(network, self.knowledge, self.candidates)
+
+    @torch.inference_mode()
+    def recognised(self, head: np.ndarray, tail: np.ndarray, target: int) -> np.ndarray:
+        """s_k of the pairs themselves, which no prediction uses. float64 (B,)."""
+        left, right = (torch.from_numpy(np.asarray(nodes, np.int64)) for nodes in (head, tail))
+        ppmi = torch.from_numpy(self.knowledge.counts.ppmi(head, tail))
+        scores = self.network.recognition.scores(self.ready.views, left, right, ppmi)
+        result: np.ndarray = scores[:, target].double().numpy()
+        return result
+
+    def revised(self, verdicts: NumberedVerdicts) -> StagedPredictor:
+        """The same network with further known facts (right) and triples that are not recognised (wrong)."""
+        facts, nodes = self.knowledge.facts, self.knowledge.facts.nodes
+        wrong = [triple for triple, right in verdicts.items() if not right]
+        right = [triple for triple, right in verdicts.items() if right]
+        known = facts.adding(_triples(right, facts.relations)) if right else facts
+        index = TripleIndex(_triples(wrong, facts.relations), facts.relations, nodes) if wrong else None
+        revised = replace(self, knowledge=replace(self.knowledge, facts=known, wrong=index))
+        revised.__dict__["ready"] = self.ready  # shared, with the lock over it
+        return revised
+
+
+def _triples(numbered: Iterable[tuple[int, int, int]], relations: int) -> Triples:
+    """Numbered triples, inverses read forward."""
+    forward = {(h, r, t) if r < relations else (t, r - relations, h) for h, r, t in numbered}
+    head, relation, tail = np.array(sorted(forward), np.int64).reshape(-1, 3).T
+    return Triples(head.astype(np.int32), relation.astype(np.int16), tail.astype(np.int32))

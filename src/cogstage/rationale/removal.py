@@ -1,0 +1,136 @@
+"""Taking assumptions away from decisions and deciding again: what the measures of faithfulness rest on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from cogstage.model.network import Answer
+
+
+class Removable(Protocol):
+    """The assumptions of a batch of questions, which can be taken away. Arrays are (B, P)."""
+
+    @property
+    def head(self) -> np.ndarray:
+        """Heads of the triples, node ids."""
+
+    @property
+    def relation(self) -> np.ndarray:
+        """Relations of the triples, numbers below 2R."""
+
+    @property
+    def tail(self) -> np.ndarray:
+        """Tails of the triples."""
+
+    @property
+    def score(self) -> np.ndarray:
+        """What reasons *for* are ranked by; 0 or less is no reason for."""
+
+    @property
+    def share(self) -> np.ndarray:
+        """Signed summands of the logit, 0 for what does not make the decision."""
+
+    @property
+    def recognised(self) -> np.ndarray:
+        """Whether recognition says that the triple holds. bool."""
+
+    def decide(self, keep: np.ndarray) -> np.ndarray:
+        """The logits (B,) when only the assumptions in ``keep`` (B, P) are recognised."""
+
+    def associations(self) -> tuple[np.ndarray, int]:
+        """Which association each assumption goes through (B, P), numbered from 0, and how many there are."""
+
+    def decide_without_association(self, number: np.ndarray) -> np.ndarray:
+        """The logits (B,) had one association per question not been recalled: weights are taken again."""
+
+
+@dataclass(frozen=True)
+class RemovableReasons:
+    """The possible reasons of the default model."""
+
+    answer: Answer
+    reasons: int  # n of the decision
+
+    @property
+    def _shape(self) -> tuple[int, int, int, int]:
+        b, kinds, many, relations = self.answer.score.shape
+        return b, kinds, many, relations
+
+    def _spread(self, values: np.ndarray) -> np.ndarray:
+        """(B, 2, N) or (B, 2, N, K) -> (B, P)."""
+        b = self._shape[0]
+        wide = values if values.ndim == 4 else np.broadcast_to(values[..., None], self._shape)
+        return np.ascontiguousarray(wide).reshape(b, -1)
+
+    @property
+    def head(self) -> np.ndarray:
+        """The heads of the triples."""
+        association, head = self.answer.association.numpy(), self.answer.head.numpy()
+        return self._spread(np.stack([np.broadcast_to(head[:, None], association[:, 1].shape), association[:, 1]], 1))
+
+    @property
+    def tail(self) -> np.ndarray:
+        """The tails of the triples."""
+        association, tail = self.answer.association.numpy(), self.answer.tail.numpy()
+        return self._spread(np.stack([association[:, 0], np.broadcast_to(tail[:, None], association[:, 0].shape)], 1))
+
+    @property
+    def relation(self) -> np.ndarray:
+        """The relations of the triples."""
+        return self._spread(np.broadcast_to(np.arange(self._shape[3]), self._shape))
+
+    @property
+    def score(self) -> np.ndarray:
+        """c."""
+        contribution: np.ndarray = self.answer.weighed.contribution.double().numpy()
+        return contribution
+
+    @property
+    def share(self) -> np.ndarray:
+        """c of the strongest, 0 elsewhere."""
+        score, weighed, n = self.score, self.answer.weighed, self.reasons
+        share = np.zeros_like(score)
+        for positions, sign in ((weighed.strongest_for, 1.0), (weighed.strongest_against, -1.0)):
+            chosen = positions.numpy()[:, :n]
+            kept = np.take_along_axis(score, chosen, 1)
+            np.put_along_axis(share, chosen, np.where(sign * kept > 0, kept, 0.0), axis=1)
+        return share
+
+    @property
+    def recognised(self) -> np.ndarray:
+        """s > 0."""
+        return self._spread(self.answer.score.numpy() > 0)
+
+    def decide(self, keep: np.ndarray) -> np.ndarray:
+        """The sum of the strongest that are left."""
+        return self._logit(np.where(keep, self.score, 0.0))
+
+    def _logit(self, contribution: np.ndarray) -> np.ndarray:
+        n = min(self.reasons, contribution.shape[1])
+        ordered = np.sort(contribution, axis=1)
+        strongest = ordered[:, -n:].clip(min=0).sum(1) + ordered[:, :n].clip(max=0).sum(1)
+        logit: np.ndarray = float(self.answer.weighed.baseline.detach()) + strongest
+        return logit
+
+    def associations(self) -> tuple[np.ndarray, int]:
+        """Associations of the tail first, then those of the head."""
+        _, kinds, many, _ = self._shape
+        numbers = np.arange(kinds * many).reshape(kinds, many)
+        return self._spread(np.broadcast_to(numbers, self._shape[:3])), kinds * many
+
+    def decide_without_association(self, number: np.ndarray) -> np.ndarray:
+        """The weights of the other associations of that end grow to sum to 1 again."""
+        b, kinds, many, _ = self._shape
+        weight = self.answer.weighed.weight.double().numpy().reshape(b, kinds * many)
+        rows = np.arange(b)
+        end = number // many
+        grown = np.where(
+            np.arange(kinds * many) // many == end[:, None],
+            1.0 / np.maximum(1.0 - weight[rows, number][:, None], 1e-12),
+            1.0,
+        )
+        grown[rows, number] = 0.0
+        return self._logit(self.score * self._spread(grown.reshape(b, kinds, many)))

@@ -1,0 +1,72 @@
+"""Predictions as plain text: the whole sum, so that a reader can add it up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cogstage.rationale.record import Association, Prediction, Reason
+from cogstage.relations import is_opposite, phrase
+
+WIDTH = 64  # of the column of triples
+
+
+def prediction_text(prediction: Prediction) -> str:
+    """One prediction: the answer, then baseline, reasons for, reasons against and their sum."""
+    p = prediction
+    known = "; the pair is a training fact" if p.known_fact else ""
+    question = f"{p.head.name} {phrase(p.relation)} {p.tail.name}"
+    if p.types_fit is False:
+        return f"{question}: not applicable; {phrase(p.relation)} does not join {p.head.type} and {p.tail.type}\n"
+    lines = [f"{question}: {p.probability:.3f} ({p.verdict}{known})"]
+    lines.append(_line("baseline", p.baseline))
+    for title, reasons in (("for", p.reasons_for), ("against", p.reasons_against)):
+        if reasons:
+            lines.append(f"  {title}")
+        lines += [_line("  " + _triple(reason), reason.share, _details(p, reason)) for reason in reasons]
+    if not p.reasons_for and not p.reasons_against:
+        lines.append("  no reason to show: nothing was recognised, or no reason passes the filter")
+    if abs(p.rest) > 5e-7:
+        lines.append(_line("not shown", p.rest))
+    lines.append(_line("sum (log-odds)", p.logit, f"1 / (1 + exp({-p.logit:+.3f})) = {p.probability:.3f}"))
+    return "\n".join(lines) + "\n"
+
+
+def ranking_text(predictions: Sequence[Prediction], by_head: bool) -> str:
+    """A ranked list of candidates."""
+    if not predictions:
+        return "no candidates are left\n"
+    p = predictions[0]
+    question = f"{p.head.name} {phrase(p.relation)} …" if by_head else f"… {phrase(p.relation)} {p.tail.name}"
+    names = [(entry.tail if by_head else entry.head).name for entry in predictions]
+    width = max(len(question), *(len(name) for name in names))
+    lines = [f"{'#':>4}  {question:<{width}}  log-odds"]
+    for rank, (name, entry) in enumerate(zip(names, predictions, strict=True), start=1):
+        known = "  known fact" if entry.known_fact else ""
+        lines.append(f"{rank:>4}  {name:<{width}}  {entry.logit:>+8.2f}{known}")
+    return "\n".join(lines) + "\n"
+
+
+def _line(label: str, value: float, details: str = "") -> str:
+    return f"  {label:<{WIDTH}} {value:>+8.3f}" + (f"   {details}" if details else "")
+
+
+def _triple(reason: Reason) -> str:
+    return f"{reason.head.name} {phrase(reason.relation)} {reason.tail.name}"
+
+
+def _details(prediction: Prediction, reason: Reason) -> str:
+    kind = "assumed" if reason.relation_probability >= 0.5 else "not recognised"
+    parts = ["known fact" if reason.known_fact else f"{kind} ({reason.relation_probability:.2f})"]
+    if is_opposite(prediction.relation, reason.relation):
+        parts.append("opposite relation")
+    for term, end, question in (
+        (reason.head, reason.head_association, prediction.head),
+        (reason.tail, reason.tail_association, prediction.tail),
+    ):
+        if end is not None:
+            parts.append(f"{term.name} is like {question.name} ({end.likeness:.2f}{_together(end)})")
+    return "; ".join(parts)
+
+
+def _together(association: Association) -> str:
+    return "" if association.count is None else f", counted together {association.count:,}×"

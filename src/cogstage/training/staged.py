@@ -1,0 +1,237 @@
+"""How the default model is trained: stage 1, then stage 2, then stage 2 once more per fold, then stage 3.
+
+Stage 3 learns from recognitions that have not seen the fold of the pair at hand, so that it sees in training what it
+will see in prediction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from cogstage.knowledge.dataset import FittingView
+from cogstage.model.network import Network, Ready
+from cogstage.model.recall import RecallTargets
+from cogstage.model.recognition import Knowledge, Recognition
+from cogstage.progress import SILENT, Progress
+from cogstage.training.distributed import Processes
+from cogstage.training.optimiser import Adam
+from cogstage.training.sampling import PairBatch, Sampler, TripleBatch
+from cogstage.training.trainer import NotANumber
+
+BLOCK = 250  # steps of pre-training per round
+EVALUATE_AT_ONCE = 512
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of training with one optimiser; ``per_round`` steps make a round."""
+
+    stage: int  # 1, 2 or 3
+    title: str
+    steps: int
+    per_round: int
+    fold: int = -1  # of stage 2; -1 is the recognition that is kept
+
+    def factor(self, step: int) -> float:
+        """What the learning rate is multiplied by: it rises for a tenth of the phase, then falls to nothing."""
+        share = step / self.steps
+        if share < 0.1:
+            return 0.04 + 0.96 * share / 0.1
+        return 0.5 * (1.0 + math.cos(math.pi * (share - 0.1) / 0.9)) + 1e-4
+
+
+class StagedTraining:
+    """Trains the default model round by round, for :class:`cogstage.training.trainer.Trainer`."""
+
+    keep_best = False  # the rate of stage 3 falls to nothing: the last epoch is what it leads to
+
+    def __init__(
+        self,
+        network: Network,
+        recall_targets: RecallTargets,
+        knowledge: Knowledge,
+        sampler: Sampler,
+        view: FittingView,
+        processes: Processes | None = None,
+    ) -> None:
+        self.network, self.knowledge, self.sampler = network, knowledge, sampler
+        self.relations: Sequence[str] = view.relations
+        self.targets: Sequence[int] = network.decision.targets
+        self._recall_targets, self._processes = recall_targets, processes or Processes()
+        self._vocabulary_hash = view.vocabulary_hash
+        self._candidates = torch.from_numpy(sampler.candidates)
+        self._ready: dict[int, Ready] = {}  # by fold, -1 is the recognition that is kept
+        self._resumed = False
+        network.add_folds(network.config.folds)
+        phases = self._plan()
+        self._rounds = [(phase, begin) for phase in phases for begin in range(0, phase.steps, phase.per_round)]
+        self._adam = self._optimiser(phases[0])
+
+    def _plan(self) -> list[Phase]:
+        config, sampler = self.network.config, self.sampler
+        nodes = -(-len(self._recall_targets.nodes) // config.recall_batch)
+        phases = [Phase(1, "Stage 1, recall", config.recall_passes * nodes, BLOCK)]
+        for fold in range(-1, config.folds):
+            steps = config.recognition_passes * -(-sampler.n_facts(fold) // config.recognition_batch)
+            part = f", fold {fold + 1}" if fold >= 0 else ""
+            phases.append(Phase(2, f"Stage 2, recognition{part}", steps, BLOCK, fold))
+        self._least = config.decision_steps / config.decision_epochs
+        batches = len(sampler.pair_batches(np.random.default_rng(0), self._least))
+        phases.append(Phase(3, "Stage 3, decision", batches * config.decision_epochs, batches))
+        return [phase for phase in phases if phase.steps]
+
+    @property
+    def rounds(self) -> int:
+        """Rounds in all."""
+        return len(self._rounds)
+
+    def is_epoch(self, number: int) -> bool:
+        """Rounds of stage 3 are epochs."""
+        return self._rounds[number][0].stage == 3
+
+    def may_stop(self, epoch: int, best_epoch: int) -> bool:
+        """It trains to its end."""
+        return False
+
+    def run_round(
+        self,
+        number: int,
+        rng: np.random.Generator,
+        progress: Progress = SILENT,
+        tick: Callable[[], None] = lambda: None,
+    ) -> dict[str, float]:
+        """Train one round; gives the mean loss."""
+        phase, begin = self._rounds[number]
+        if begin == 0:
+            self._adam = self._optimiser(phase)
+        if phase.stage < 3:
+            self._ready.clear()  # stage 3 asks recognitions that no longer move
+        if phase.stage == 3 or begin == 0 or self._resumed:
+            progress.start(phase.title, phase.per_round if phase.stage == 3 else phase.steps - begin)
+        self._resumed = False
+        name, total, count = ("L_n", "L_r", "L_p")[phase.stage - 1], 0.0, 0
+        for step, loss in enumerate(self._losses(phase, begin, rng, tick), start=begin):
+            total, count = total + self._step(name, loss, phase.factor(step)), count + 1
+            progress.advance(1)
+        if phase.stage < 3 and begin + phase.per_round >= phase.steps:
+            progress.done(f"{name} {total / count:.4f}")
+        return {name: total / max(count, 1)}
+
+    def _losses(self, phase: Phase, begin: int, rng: np.random.Generator, tick: Callable[[], None]) -> Iterator[Tensor]:
+        """The losses of a round, each computed after the step before it."""
+        config, nodes = self.network.config, self._recall_targets.nodes
+        if phase.stage == 3:
+            for batch in self.sampler.pair_batches(rng, self._least):
+                tick()
+                yield self._pair_loss(batch)
+            return
+        recognition = self.network.recognition if phase.fold < 0 else self.network.folds[phase.fold]
+        assert isinstance(recognition, Recognition)
+        for _ in range(begin, min(begin + phase.per_round, phase.steps)):
+            tick()
+            if phase.stage == 1:
+                yield self._recall_loss(rng.choice(nodes, size=min(config.recall_batch, len(nodes)), replace=False))
+            else:
+                yield self._triple_loss(recognition, self.sampler.triple_batch(rng, phase.fold))
+
+    def _step(self, name: str, loss: Tensor, factor: float) -> float:
+        loss.backward()  # type: ignore[no-untyped-call]
+        value = self._processes.total(float(loss.detach()))
+        if not np.isfinite(value):
+            raise NotANumber(f"the loss {name} is no longer a number")
+        if not np.isfinite(self._adam.step(factor)):
+            raise NotANumber(f"the gradient of {name} is no longer a number")
+        self.network.decision.keep_signs()
+        return value
+
+    def _optimiser(self, phase: Phase) -> Adam:
+        """Adam with the rate and decay of the phase; each decision learns as if alone."""
+        config = self.network.config
+        decay = {}
+        for name, _ in self.network.named_parameters():
+            decay[name] = config.recognition_decay if name.startswith(("recognition.", "folds.")) else 0.0
+            if name.endswith(".offset"):
+                decay[name] = config.offset_decay
+        rate = (config.recall_rate, config.recognition_rate, config.decision_rate)[phase.stage - 1]
+        by_row = [name for name in decay if name.startswith("decision.")]
+        return Adam(self.network.named_parameters(), rate, config.clip, decay, self._processes, by_row)
+
+    def state(self) -> dict[str, Tensor]:
+        """The optimiser's moments."""
+        return self._adam.state()
+
+    def restore(self, state: Mapping[str, Tensor], next_round: int) -> None:
+        """Go on with the optimiser of the phase that the last round belonged to."""
+        self._adam = self._optimiser(self._rounds[max(next_round - 1, 0)][0])
+        self._adam.restore(state)
+        self._ready.clear()
+        self._resumed = True
+
+    def _recall_loss(self, nodes: np.ndarray) -> Tensor:
+        own = nodes[self._processes.share(len(nodes))]
+        recall = self.network.recall
+        terms = F.embedding(torch.from_numpy(own), recall.term, sparse=True)
+        return recall.loss(terms, self._recall_targets.rows(own)) / len(nodes)
+
+    def _triple_loss(self, recognition: Recognition, batch: TripleBatch) -> Tensor:
+        mine = self._processes.share(len(batch.triples))
+        head, relation, tail = batch.triples[mine].T
+        nodes, at = np.unique(np.concatenate([head, tail]), return_inverse=True)
+        towers = recognition.towers(self.network.recall.term, torch.from_numpy(nodes))
+        rows = np.stack([at[: len(head)], relation, at[len(head) :]], 1)
+        ppmi = self.knowledge.counts.ppmi(head, tail)
+        columns = (torch.from_numpy(x) for x in (rows, ppmi, batch.label[mine], batch.weight[mine]))
+        return recognition.loss(towers, *columns) / float(batch.weight.sum())
+
+    def _pair_loss(self, batch: PairBatch) -> Tensor:
+        mine = batch[self._processes.share(len(batch))]
+        if not len(mine):
+            return self.network.decision.bias.sum() * 0.0
+        answer = self._answer(mine.head, mine.tail, int(batch.target[0]), int(batch.fold[0]))
+        label = torch.from_numpy(mine.label)
+        return F.binary_cross_entropy_with_logits(answer.weighed.logit, label, reduction="sum") / len(batch)
+
+    def _answer(self, head: np.ndarray, tail: np.ndarray, target: int, fold: int) -> Any:
+        hidden = None if fold < 0 else fold
+        if fold not in self._ready:
+            self._ready[fold] = self.network.ready(self._candidates, hidden)
+            asked = [part for pairs in (self.sampler.train, self.sampler.dev) for part in (pairs.head, pairs.tail)]
+            nodes = torch.from_numpy(np.unique(np.concatenate(asked)))
+            self._ready[fold].like_head.find(nodes)  # all at once, whoever asks first
+            self._ready[fold].like_tail.find(nodes)
+        ends = torch.from_numpy(head), torch.from_numpy(tail)
+        return self.network(*ends, target, self._ready[fold], self.knowledge, hidden)
+
+    @torch.no_grad()
+    def dev_logits(self, target: int) -> tuple[np.ndarray, np.ndarray]:
+        """Logits and labels of a target's dev pairs."""
+        dev = self.sampler.dev[self.sampler.dev.target == target]
+        parts = range(0, len(dev), EVALUATE_AT_ONCE)
+        answers = [
+            self._answer(dev.head[at : at + EVALUATE_AT_ONCE], dev.tail[at : at + EVALUATE_AT_ONCE], target, -1)
+            for at in parts
+        ]
+        return np.concatenate([answer.weighed.logit.numpy() for answer in answers]), dev.label
+
+    def finish(self) -> None:
+        """Drop the recognitions of the folds."""
+        self.network.folds = torch.nn.ModuleList()
+        self._ready = {fold: ready for fold, ready in self._ready.items() if fold < 0}
+
+    def identity(self) -> dict[str, Any]:
+        """Configuration, targets and a hash of graph and training pairs."""
+        digest = hashlib.sha256(self._vocabulary_hash.encode())
+        train = self.sampler.train
+        for array in (self._recall_targets.values, train.head, train.tail, train.label):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        config = self.network.config.to_dict()
+        return {"config": config, "targets": list(self.targets), "data": digest.hexdigest()}

@@ -1,0 +1,113 @@
+"""The default model written out with Python numbers and loops, straight from its equations. Slow on purpose."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+Matrix = Sequence[Sequence[float]]
+
+
+def dot(one: Sequence[float], other: Sequence[float]) -> float:
+    return sum(a * b for a, b in zip(one, other, strict=True))
+
+
+def norm(vector: Sequence[float]) -> float:
+    return math.sqrt(dot(vector, vector))
+
+
+def tower(term: Sequence[float], offset: Sequence[float], weight: Matrix, bias: Sequence[float]) -> list[float]:
+    """tanh(x·W + b) with x = υ·√d/‖υ‖ + δ."""
+    d = len(term)
+    x = [v * math.sqrt(d) / norm(term) + o for v, o in zip(term, offset, strict=True)]
+    return [math.tanh(sum(x[i] * weight[i][j] for i in range(d)) + bias[j]) for j in range(len(bias))]
+
+
+class Literal:
+    """Parameters as nested lists, and every step of a prediction."""
+
+    def __init__(
+        self,
+        parameters: Mapping[str, list],  # type: ignore[type-arg]
+        scale: float,
+        ppmi: Matrix,
+        facts: set[tuple[int, int, int]],
+        types: Sequence[str] | None,
+        usual: set[tuple[int, str, str]],
+        candidates: Sequence[int],
+        associations: int,
+        reasons: int,
+    ) -> None:
+        self.p, self.scale, self.ppmi, self.facts = parameters, scale, ppmi, facts
+        self.types, self.usual, self.candidates = types, usual, candidates
+        self.associations, self.reasons = associations, reasons
+        self.relations = len(parameters["recognition.bias"])
+        ends = {}
+        for end in ("head", "tail"):
+            weight, bias = parameters[f"recognition.w_{end}"], parameters[f"recognition.b_{end}"]
+            pairs = zip(parameters["recall.term"], parameters["recognition.offset"], strict=True)
+            ends[end] = [tower(term, offset, weight, bias) for term, offset in pairs]
+        self.head, self.tail = ends["head"], ends["tail"]
+
+    def score(self, k: int, i: int, j: int) -> float:
+        """s_k(i,j) as trained."""
+        if k >= self.relations:
+            return self.score(k - self.relations, j, i)
+        m, a, z = self.p["recognition.matrix"][k], self.head[i], self.tail[j]
+        product = sum(a[x] * m[x][y] * z[y] for x in range(len(a)) for y in range(len(z)))
+        return self.scale * product + self.p["recognition.ppmi"][k] * self.ppmi[i][j] + self.p["recognition.bias"][k]
+
+    def known(self, k: int, i: int, j: int) -> bool:
+        forward = (i, k, j) if k < self.relations else (j, k - self.relations, i)
+        return i != j and forward in self.facts
+
+    def seen(self, k: int, i: int, j: int) -> float:
+        """s_k(i,j) as a decision sees it."""
+        if i == j:
+            return 0.0
+        if self.known(k, i, j):
+            return 6.0
+        if self.types is not None and (k, self.types[i], self.types[j]) not in self.usual:
+            return 0.0
+        return max(-6.0, min(6.0, self.score(k, i, j)))
+
+    def likest(self, towers: Matrix, node: int) -> list[tuple[int, float]]:
+        """The associations of a term with their likeness, likest first."""
+        width = range(len(towers[0]))
+        mean = [sum(towers[c][x] for c in self.candidates) / len(self.candidates) for x in width]
+
+        def centred(term: int) -> list[float]:
+            return [towers[term][x] - mean[x] for x in width]
+
+        def cosine(other: int) -> float:
+            a, b = centred(node), centred(other)
+            return dot(a, b) / (norm(a) * norm(b))
+
+        others = [(c, cosine(c)) for c in self.candidates if c != node]
+        return sorted(others, key=lambda entry: -entry[1])[: self.associations]
+
+    def reasons_of(self, h: int, q: int, t: int) -> dict[tuple[int, int, int], float]:
+        """c of every possible reason (i, k, j)."""
+        found = {}
+        ends = ((self.tail, t, 0), (self.head, h, 1))
+        for towers, own, kind in ends:
+            likest = self.likest(towers, own)
+            sigma = math.exp(self.p["decision.sharpness"][q][kind])
+            total = sum(math.exp(sigma * likeness) for _, likeness in likest)
+            for other, likeness in likest:
+                weight = math.exp(self.p["decision.scale"][q][kind]) * math.exp(sigma * likeness) / total
+                i, j = (h, other) if kind == 0 else (other, t)
+                for k in range(2 * self.relations):
+                    s = self.seen(k, i, j)
+                    phi = s if s > 0 else s / 4
+                    value = self.p["decision.value"][q][k] * phi
+                    value += self.p["decision.fact"][q][k] * self.known(k, i, j)
+                    found[i, k, j] = weight * value
+        return found
+
+    def logit(self, h: int, q: int, t: int, without: tuple[int, int, int] | None = None) -> float:
+        """b + the n largest c > 0 + the n smallest c < 0."""
+        c = [value for triple, value in self.reasons_of(h, q, t).items() if triple != without]
+        best = sorted((value for value in c if value > 0), reverse=True)[: self.reasons]
+        worst = sorted(value for value in c if value < 0)[: self.reasons]
+        return float(self.p["decision.bias"][q] + sum(best) + sum(worst))
