@@ -221,6 +221,14 @@ def test_fresh_form_keeps_the_setting_that_is_best_on_dev(known: tuple[Graph, Da
         method.scores(np.array([0]), np.array([1]), "causes")
 
 
+def test_fresh_form_says_yes_as_often_as_it_is_true_on_dev(known: tuple[Graph, Dataset]) -> None:
+    graph, data = planted(800, relations=("may_treat", "causes"))
+    method = quick("svd+distmult+fresh").fit(graph, data.for_fitting(), "all", 0)
+    for relation in ("may_treat", "causes"):
+        dev = data.pairs(relation, "dev")
+        assert (method.scores(dev.head, dev.tail, relation) > 0.5).sum() == dev.label.sum()
+
+
 def test_popularity_is_the_number_of_known_facts(known: tuple[Graph, Dataset]) -> None:
     graph, data = planted(400, relations=("may_treat", "causes"))
     facts = data.facts("train")

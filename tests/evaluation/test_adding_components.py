@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from planted_relation import planted
 from save_planted import save_both
+from small_model import save_small_data, small_data
 
 import cogstage
+from cogstage.estimator import CogStage
 
 ENCODER = '''
 """Vectors that are the rows of a random projection of the counts."""
@@ -85,6 +89,23 @@ class CosineScorer(PairClassifier):
         return CosineLogit()
 '''
 
+MEASURE = '''
+"""How many reasons a prediction has."""
+
+import numpy as np
+
+
+class HowMany:
+    """Their number."""
+
+    name = "how_many"
+    title = "number of reasons"
+
+    def values(self, predictions):
+        """One value per prediction."""
+        return np.array([len(p.reasons) for p in predictions], float)
+'''
+
 
 @pytest.fixture(scope="module")
 def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -120,6 +141,24 @@ def test_an_encoder_and_a_scorer_are_one_file_each(copied: Path, tmp_path: Path)
     environment = {**os.environ, "PYTHONPATH": str(copied)}
     counted = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, env=environment)
     assert counted.stdout.split() == ["12", "12"]  # the paper's stay the paper's
+
+
+def test_a_rationale_measure_is_one_file(
+    copied: Path, small_model_folder: Path, model: CogStage, tmp_path: Path
+) -> None:
+    (copied / "cogstage" / "evaluation" / "rationale_measures" / "how_many.py").write_text(MEASURE, encoding="utf-8")
+    data = save_small_data(tmp_path / "data")
+    arguments = ["-d", str(data), "-r", "causes", "--rationales", "--count", "20", "--ranking-heads", "0"]
+    done = run(copied, "evaluate", str(small_model_folder), *arguments)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"number of reasons +\d", done.stdout)
+    done = run(copied, "evaluate", str(small_model_folder), *arguments, "--json")
+    (record,) = json.loads(done.stdout)["records"]
+    pairs = small_data()[1].pairs("causes", "test")
+    rows = np.sort(np.random.default_rng(0).choice(len(pairs), 20, replace=False))
+    predictions = model.predict_batch(pairs.head[rows], pairs.tail[rows], "causes")
+    assert record["figures"]["how_many"]["mean"] == pytest.approx(np.mean([len(p.reasons) for p in predictions]))
+    assert {"known_facts", "counted_together", "opposing_reasons"} < set(record["figures"])
 
 
 def test_a_file_without_its_class_is_named(copied: Path) -> None:

@@ -85,6 +85,9 @@ def test_tables_and_plots_are_written(finished: Comparison) -> None:
     assert f1["ppmi", MACRO] == pytest.approx(mean, abs=1e-5)
     names = {path.name for path in (finished.folder / "test" / "plots").iterdir()}
     assert {"f1-bars-planted.svg", "precision-recall-planted.png", "reliability-planted.svg"} <= names
+    page = (finished.folder / "test" / "report.html").read_text(encoding="utf-8")
+    assert page.count("<svg") == 4
+    assert "<caption>F1 on test pairs, planted negatives</caption>" in page
 
 
 def test_every_bar_stands_beside_its_method(finished: Comparison) -> None:

@@ -17,21 +17,21 @@ def test_evaluate_with_rationales_and_a_second_seed(
     data = save_small_data(tmp_path / "data")
     other = small_model(shared_folder, seed=1)
     arguments = ["evaluate", str(small_model_folder), "-d", str(data), "--rationales", "--also", str(other)]
-    arguments += ["--pairs", "40", "--ranking-heads", "5", "-r", "may_treat", "--out", str(tmp_path / "out")]
+    arguments += ["--count", "40", "--ranking-heads", "5", "-r", "may_treat", "--out", str(tmp_path / "out")]
     with pytest.raises(SystemExit) as ended:
         run(arguments)
     assert not ended.value.code
     printed = capsys.readouterr().out
     for words in ("p falls without them, K=5", "effective reasons", "uniform weights", "Jaccard@5"):
         assert words in printed
-    assert "triples that restate the target" in printed
+    assert "reasons that restate the target" in printed
     figures = json.loads((tmp_path / "out" / "metrics.json").read_text(encoding="utf-8"))
     measured = figures["rationales"][0]
     assert measured["restated"] == 0
     assert 0 <= measured["stability"]["jaccard"] <= 1
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "Reliability" in page
-    assert "Does the attention mean anything?" in page
+    assert "Do the weights mean anything?" in page
 
 
 def test_cases_by_seed_in_every_form(

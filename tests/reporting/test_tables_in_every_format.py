@@ -7,12 +7,14 @@ import io
 import re
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cogstage.reporting import Cell, Report, Section, Table, csv_text, figure_text, interval_text, p_text
 from cogstage.reporting.escape import one_line
+from cogstage.reporting.plots import thinned
 
 NASTY = ["a|b", "x_y", "_z_", "*bold*", "<script>alert(1)</script>", "50 %", "$x^2$", "a\\b", "[l](u)", "`c`", "{#~}"]
 text = st.one_of(st.sampled_from(NASTY), st.text(st.characters(codec="utf-8", exclude_categories=["C"]), max_size=12))
@@ -148,3 +150,14 @@ def test_one_report_in_every_format() -> None:
     assert report.html().count("<caption>First</caption>") == 2
     assert "<title>Title &amp; more</title>" in report.html()
     assert report.text().count("First") == 2
+
+
+def test_a_thinned_curve_keeps_its_ends_and_order() -> None:
+    x = np.linspace(0, 1, 12_345)
+    thin_x, thin_y = thinned((x, 1 - x))
+    assert len(thin_x) == 400
+    assert (thin_x[0], thin_x[-1]) == (0.0, 1.0)
+    assert np.array_equal(thin_y, 1 - thin_x)
+    assert (np.diff(thin_x) > 0).all()
+    assert thinned((x[:5], x[:5]))[0] is not None
+    assert len(thinned((x[:5], x[:5]))[0]) == 5

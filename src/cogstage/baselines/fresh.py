@@ -23,6 +23,7 @@ from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import FittingView
 from cogstage.progress import SILENT, Progress
+from cogstage.training.calibration import Calibration, sigmoid
 from cogstage.triples import TripleIndex
 
 RANDOM_WEIGHT = 0.25  # of a random pair, per fact
@@ -143,21 +144,29 @@ class FreshMethod:
             if auroc > best:
                 best, self._modules, self.chosen = auroc, modules, (decay, dropout)
             progress.advance(1, f"dev AUROC {best:.3f}")
-        progress.done(f"dev AUROC {best:.3f} with weight decay {self.chosen[0]}, dropout {self.chosen[1]}")  # type: ignore[index]
+        progress.done(f"dev AUROC {best:.3f}")
+        dev = {name: view.pairs(name, "dev") for name in view.relations}
+        self._calibration = {
+            name: Calibration.fit(self._logits(pairs.head, pairs.tail, name), pairs.label)
+            for name, pairs in dev.items()
+        }
         return self
 
     def scores(self, head: np.ndarray, tail: np.ndarray, relation: str | None = None) -> np.ndarray:
-        """Probabilities (M,) of a relation."""
-        if relation not in self._relations:
+        """Probabilities (M,) of a relation, calibrated on dev as CogStage's are."""
+        if relation is None or relation not in self._relations:
             raise UsageError(f"{self.name} was fitted on {', '.join(self._relations)}; relation must be one of them")
+        return sigmoid(self._calibration[relation].logits(self._logits(head, tail, relation)))
+
+    def _logits(self, head: np.ndarray, tail: np.ndarray, relation: str) -> np.ndarray:
         module = self._modules[self._relations.index(relation)]
         heads, tails = (torch.from_numpy(np.asarray(ids, np.int64)) for ids in (head, tail))
         with torch.inference_mode():
             parts = [
-                torch.sigmoid(module(self._vectors[h], self._vectors[t]).double())
+                module(self._vectors[h], self._vectors[t]).double()
                 for h, t in zip(torch.split(heads, SCORE_BATCH), torch.split(tails, SCORE_BATCH), strict=True)
             ]
-        return torch.cat(parts).numpy() if parts else np.empty(0)
+        return torch.cat(parts).numpy() if len(heads) else np.empty(0)
 
     def _train(
         self, modules: nn.ModuleList, decay: float, dropout: float, source: TypedNegatives, view: FittingView, seed: int

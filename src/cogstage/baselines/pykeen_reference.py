@@ -1,8 +1,8 @@
 """Strong modern references from PyKEEN (the optional extra ``baselines``): ComplEx, RotatE, TuckER.
 
 Each learns a knowledge graph embedding of all training facts and their inverses; with an encoder, its vectors are the
-fixed features of the entities, read through a learned linear map. Scores become probabilities by Platt scaling on the
-dev pairs.
+fixed features of the entities, read through a learned linear map. Scores become probabilities by the
+calibration on dev pairs that CogStage has.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import FittingView, Pairs
 from cogstage.progress import SILENT, Progress
+from cogstage.training.calibration import Calibration, sigmoid
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ class PykeenReference:
             progress.start(self.name, self.options.epochs)
             self._train(triples, dev, progress)
             progress.done()
-        self._scale = {name: _platt(self._raw(p.head, p.tail, name), p.label) for name, p in dev.items()}
+        self._scale = {name: Calibration.fit(self._raw(p.head, p.tail, name), p.label) for name, p in dev.items()}
         return self
 
     def scores(self, head: np.ndarray, tail: np.ndarray, relation: str | None = None) -> np.ndarray:
@@ -130,10 +131,7 @@ class PykeenReference:
             relation = next(iter(self._scale))
         if relation not in self._scale:
             raise UsageError(f"{self.name} was fitted on {', '.join(self._scale)}; say which relation to score")
-        slope, intercept = self._scale[relation]
-        logit = np.clip(slope * self._raw(head, tail, relation) + intercept, -50, 50)
-        result: np.ndarray = 1.0 / (1.0 + np.exp(-logit))
-        return result
+        return sigmoid(self._scale[relation].logits(self._raw(head, tail, relation)))
 
     def _build(self, pykeen: dict[str, Any], factory: Any, features: torch.Tensor | None) -> Any:
         size, complex_numbers = self.options.dimension, self.model != "tucker"
@@ -288,14 +286,3 @@ def _auroc(label: np.ndarray, score: np.ndarray) -> float:
     from sklearn.metrics import roc_auc_score
 
     return float(roc_auc_score(label, score)) if label.min() != label.max() else 0.5
-
-
-def _platt(score: np.ndarray, label: np.ndarray) -> tuple[float, float]:
-    """Slope and intercept of the logistic regression of the label on the score."""
-    from sklearn.linear_model import LogisticRegression
-
-    if label.min() == label.max():
-        return 1.0, 0.0
-    spread = float(score.std()) or 1.0
-    fitted = LogisticRegression(C=1e4, max_iter=1000).fit(score[:, None] / spread, label)
-    return float(fitted.coef_[0, 0]) / spread, float(fitted.intercept_[0])

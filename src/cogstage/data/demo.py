@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cogstage.artefact import new_folder
+from cogstage.baselines.resolver import FLOOR
 from cogstage.data import embedded
 from cogstage.evaluation.cases import Case, cases_section, choose_cases
 from cogstage.evaluation.metrics import precision_recall, reliability, score
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 RELATION = "may_treat"
 OURS = "cogstage"
-BASELINES = ("always-positive", "degree", "ppmi", "svd+distmult")
+BASELINES = (*FLOOR, "svd+distmult")
 COLUMNS = ("f1", "precision", "recall", "auroc", "auprc", "mcc")
 HEADINGS = {"f1": "F1", "auroc": "AUROC", "auprc": "AUPRC", "mcc": "MCC"}
 CASES = 3  # true ones, and as many false ones

@@ -37,7 +37,8 @@ def evaluation_report(
         f"A model measured on {split} pairs",
         [
             f"Model {provenance.model[:12]} ({provenance.world} world) on graph {provenance.graph[:12]}; "
-            f"relations: {', '.join(relations)}. Every interval is a 95 % bootstrap over whole heads."
+            f"relations: {', '.join(relations)}. Every interval is a 95 % bootstrap over whole heads.",
+            *(f"Warning: {line}." for line in result.get("warnings", ())),
         ],
         [
             Section("Figures", [figures_table(dict(result)), *tables]),

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from cogstage.baselines.resolver import FLOOR
 from cogstage.evaluation.measure import measure
+from cogstage.evaluation.metrics import TITLES
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import Dataset
 from cogstage.progress import SILENT, Progress
+from cogstage.reporting import Table, interval_text
+from cogstage.reporting.figures import UNDEFINED
+
+if TYPE_CHECKING:
+    from cogstage.estimator import CogStage
 
 TOO_GOOD = 0.9
 """A floor row above this AUROC means that the data set gives its answers away."""
@@ -60,3 +68,47 @@ def floor_warnings(floor: Mapping[str, Mapping[str, float]], model: Mapping[str,
                 f"({model[relation]:.3f})"
             )
     return lines
+
+
+def add_floor(
+    result: dict[str, Any], graph: Graph, data: Dataset, ranking_heads: int = 0, progress: Progress = SILENT
+) -> list[str]:
+    """Put the floor beside the figures of a model (what ``evaluate`` gave) and return the warnings.
+
+    ``result`` gets ``floor`` (by relation and row) and ``warnings``.
+    """
+    floor = floor_figures(graph, data, list(result["relations"]), result["split"], ranking_heads, progress)
+    model = {relation: figures["metrics"]["auroc"]["value"] for relation, figures in result["relations"].items()}
+    rows = {relation: {name: row["auroc"]["value"] for name, row in rows.items()} for relation, rows in floor.items()}
+    result["floor"], result["warnings"] = floor, floor_warnings(rows, model)
+    return list(result["warnings"])
+
+
+def floor_table(result: Mapping[str, Any]) -> Table:
+    """The model and the floor, relation by relation."""
+    names = ["f1", "auroc", "auprc", "mcc", "mrr"]
+    rows = []
+    for relation, floor in result["floor"].items():
+        beside = {"model": result["relations"][relation]["metrics"], **floor}
+        for row, metrics in beside.items():
+            title = FLOOR[row].title if row in FLOOR else "The model"
+            cells = [metrics.get(name) for name in names]
+            shown = [UNDEFINED if cell is None else interval_text(cell["value"], *cell["interval"]) for cell in cells]
+            rows.append((relation, title, *shown))
+    columns = ("relation", "row", *(TITLES[name] for name in names))
+    return Table(f"The floor on {result['split']} pairs: what needs no model", columns, tuple(rows), left=2)
+
+
+def model_graph(model: CogStage) -> Graph:
+    """The graph whose counts a model keeps."""
+    counts = model.counts
+    rows = np.repeat(np.arange(len(model.vocabulary)), np.diff(counts.start))
+    upper = rows < counts.other
+    made = {"values": "ppmi", "scale": float(counts.scale[0])} if counts.scale[0] > 0 else {}
+    return Graph(
+        model.vocabulary,
+        rows[upper].astype(np.int32),
+        counts.other[upper].astype(np.int32),
+        counts.count[upper].astype(np.int64),
+        made,
+    )

@@ -12,9 +12,11 @@ from cogstage.evaluation.metrics import TITLES, precision_recall, reliability
 from cogstage.evaluation.tables import MAIN
 from cogstage.reporting.plots import (
     Estimate,
+    Plot,
     draw_bars,
     draw_precision_recall,
     draw_reliability,
+    figure_svg,
     name_rows,
     save_figure,
 )
@@ -27,20 +29,23 @@ GROUP_COLOURS = {"floor": "0.7", "paper": "tab:blue", "fresh": "tab:cyan", "mode
 OWN_COLOUR = "tab:orange"
 
 
-def draw(comparison: Comparison, folder: Path) -> list[Path]:
-    """Write all pictures of all data sets; returns their paths."""
+def draw(comparison: Comparison, folder: Path) -> list[Plot]:
+    """Write all pictures of all data sets as SVG and PNG; gives them back for a page."""
     from matplotlib.figure import Figure as Canvas
 
     folder.mkdir(parents=True, exist_ok=True)
-    written: list[Path] = []
+    drawn: list[Plot] = []
     for dataset in comparison.datasets:
-        pictures: dict[str, Any] = {f"{metric}-bars": (_bars, metric) for metric in MAIN}
-        pictures |= {"precision-recall": (_precision_recall, ""), "reliability": (_reliability, "")}
-        for name, (picture, metric) in pictures.items():
+        where = f"on {comparison.split} pairs, {dataset} negatives"
+        pictures: dict[str, Any] = {f"{metric}-bars": (_bars, metric, f"{TITLES[metric]} {where}.") for metric in MAIN}
+        pictures["precision-recall"] = (_precision_recall, "", f"Precision and recall {where}.")
+        pictures["reliability"] = (_reliability, "", f"Reliability {where}.")
+        for name, (picture, metric, caption) in pictures.items():
             canvas = Canvas(layout="constrained")
             picture(canvas, comparison, dataset, metric)
-            written += save_figure(canvas, folder / f"{name}-{dataset}")
-    return written
+            save_figure(canvas, folder / f"{name}-{dataset}")
+            drawn.append(Plot(caption, figure_svg(canvas, caption)))
+    return drawn
 
 
 def _bars(canvas: Any, comparison: Comparison, dataset: str, metric: str) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from cogstage.reporting import Table, interval_text
 from cogstage.reporting.figures import UNDEFINED
 from cogstage.tables import read_rows
 from cogstage.triples import TripleIndex, Triples
+
+if TYPE_CHECKING:
+    from cogstage.estimator import CogStage
 
 Scorer = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """(head ids, tail ids) -> a score for each pair, higher for likelier."""
@@ -188,6 +191,23 @@ NOTE = (
     "95 % intervals by bootstrap over whole heads. Within outcome: only pairs of the same outcome are compared with "
     "each other, so that a frequent outcome earns nothing. Known facts are the model's training facts of the relation."
 )
+
+
+def evaluate_on_reference(model: CogStage, reference: ReferenceSet, relation: str | None = None) -> ReferenceResult:
+    """AUROC of a model on a reference set, for one of its relations (which a model of several needs to be given)."""
+    if relation is None and len(model.relations) > 1:
+        raise UsageError(f"relation: the model has several; choose one of {', '.join(model.relations)}")
+    name = relation or model.relations[0]
+    model.check_relation(name)
+    return evaluate_reference(
+        reference,
+        model.vocabulary,
+        lambda head, tail: model.probabilities(head, tail, name),
+        model.fitted.facts,
+        model.all_relations,
+        name,
+        model.counts.ppmi,
+    )
 
 
 def evaluate_reference(

@@ -18,6 +18,7 @@ from cogstage.evaluation.metrics import LOWER_IS_BETTER, METRICS
 from cogstage.evaluation.ranking import RANKING
 from cogstage.evaluation.significance import holm, interval, mcnemar_p, paired_p
 from cogstage.relations import RELATIONS
+from cogstage.reporting import Section
 
 ALL_METRICS = (*METRICS, *RANKING)
 TESTED = ("f1", "auroc", "auprc")
@@ -265,7 +266,8 @@ class Comparison:
         if plots and self.cells:
             from cogstage.evaluation.plots import draw
 
-            draw(self, folder / "plots")
+            report.sections = [*report.sections, Section("Plots", draw(self, folder / "plots"))]
+        report.write(folder / "report.html")
 
 
 def _sd(values: np.ndarray) -> float:

@@ -90,8 +90,17 @@ def draw_curves(axes: Any, curves: Mapping[str, Curve], marker: str | None = Non
 
 def draw_precision_recall(axes: Any, curves: Mapping[str, Curve], strong: str | None = None) -> None:
     """Lines of recall (x) and precision (y)."""
-    draw_curves(axes, curves, strong=strong)
+    draw_curves(axes, {name: thinned(curve) for name, curve in curves.items()}, strong=strong)
     axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1.01), ylim=(0, 1.01))
+
+
+def thinned(curve: Curve, most: int = 400) -> Curve:
+    """At most so many points of a line, its ends among them: more cannot be seen, and make a page heavy."""
+    x, y = curve
+    if len(x) <= most:
+        return curve
+    rows = np.unique(np.linspace(0, len(x) - 1, most).round().astype(int))
+    return x[rows], y[rows]
 
 
 def draw_reliability(axes: Any, curves: Mapping[str, Curve]) -> None:

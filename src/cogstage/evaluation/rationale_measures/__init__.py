@@ -1,0 +1,1 @@
+"""Measures of rationales that read Prediction records alone, one file each."""

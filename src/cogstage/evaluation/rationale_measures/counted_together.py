@@ -1,0 +1,21 @@
+"""Can a reader look a reason up? Its two terms were counted together in the corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cogstage.rationale.record import Prediction
+
+
+class CountedTogether:
+    """Share of the reasons whose two terms stand together in the graph."""
+
+    name = "counted_together"
+    title = "reasons whose two terms were counted together"
+
+    def values(self, predictions: Sequence[Prediction]) -> np.ndarray:
+        """One value per prediction; NaN without reasons."""
+        shares = [[reason.count is not None for reason in prediction.reasons] for prediction in predictions]
+        return np.array([np.mean(row) if row else np.nan for row in shares], np.float64)
