@@ -107,7 +107,7 @@ class Config(Options):
     recognition_dropout: float = option(0.5, "stage 2: share of tower units dropped in training")
 
     pair_batch: int = option(256, "stage 3: pairs per batch of L_p")
-    decision_epochs: int = option(4, "stage 3: passes over the training pairs")
+    decision_epochs: int = option(2, "stage 3: passes over the training pairs")
     decision_steps: int = option(400, "stage 3: steps per relation at the least, in more passes where pairs are few")
     decision_rate: float = option(2e-2, "stage 3: learning rate")
     clip: float = option(1.0, "largest norm of a gradient; 0 turns clipping off")
