@@ -174,8 +174,8 @@ class ReferenceResult:
         lines = []
         if self.known:
             lines.append(
-                f"{self.known} of the {self.covered} covered pairs are training facts of the model; hold them out of the "
-                "data set and train again"
+                f"{self.known} of the {self.covered} covered pairs are training facts of the model; hold them out of "
+                "the data set and train again"
             )
         model, *others = self.rows.items()
         for name, figures in others:
