@@ -33,10 +33,10 @@ class NameCount:
 class _Uses:
     """How often one name was used; hashes of patients are held until there are enough of them."""
 
-    __slots__ = ("count", "many", "patients", "type", "vocabulary")
+    __slots__ = ("count", "many", "patients", "vocabulary")
 
-    def __init__(self, type: str) -> None:
-        self.type, self.count, self.vocabulary, self.many = type, 0, False, False
+    def __init__(self) -> None:
+        self.count, self.vocabulary, self.many = 0, False, False
         self.patients = array("Q")
 
     def meet(self, patients: Iterable[int]) -> None:
@@ -52,7 +52,7 @@ class CodeNames:
     """The names of codes as they are met; the commonest is the code's name, ties go to the first in the alphabet."""
 
     def __init__(self) -> None:
-        self._uses: dict[str, dict[str, _Uses]] = {}
+        self._uses: dict[str, dict[tuple[str, str], _Uses]] = {}  # code -> (name, type) -> uses
 
     def __contains__(self, code: str) -> bool:
         return code in self._uses
@@ -71,12 +71,12 @@ class CodeNames:
         names = self._uses.get(code)
         if names is None:
             names = self._uses[code] = {}
-        uses = names.get(name)
+        kind = type if isinstance(type, str) and is_clean(type) else ""  # counted with its name: it may tell as much
+        uses = names.get((name, kind))
         if uses is None:
             if len(name) > LONGEST_NAME or len(names) >= MOST_NAMES or not is_clean(name):
                 return
-            kind = type if isinstance(type, str) and is_clean(type) else ""
-            uses = names[name] = _Uses(kind)
+            uses = names[name, kind] = _Uses()
         uses.count += 1
         uses.vocabulary = uses.vocabulary or vocabulary
         if not vocabulary and not uses.many:
@@ -88,7 +88,7 @@ class CodeNames:
         for code, names in other._uses.items():
             mine = self._uses.setdefault(code, {})
             for name, theirs in names.items():
-                uses = mine.setdefault(name, _Uses(theirs.type))
+                uses = mine.setdefault(name, _Uses())
                 uses.count += theirs.count
                 uses.vocabulary = uses.vocabulary or theirs.vocabulary
                 uses.many = uses.many or theirs.many
@@ -97,7 +97,7 @@ class CodeNames:
     def to_dict(self) -> dict[str, Any]:
         """For JSON: what :meth:`from_dict` reads."""
         return {
-            code: {n: [u.type, u.count, u.vocabulary, u.many, list(u.patients)] for n, u in names.items()}
+            code: [[*name, u.count, u.vocabulary, u.many, list(u.patients)] for name, u in names.items()]
             for code, names in self._uses.items()
         }
 
@@ -106,8 +106,8 @@ class CodeNames:
         """What :meth:`to_dict` made."""
         names = cls()
         for code, uses in stored.items():
-            for name, (kind, count, vocabulary, many, patients) in uses.items():
-                use = names._uses.setdefault(code, {})[name] = _Uses(kind)
+            for name, kind, count, vocabulary, many, patients in uses:
+                use = names._uses.setdefault(code, {})[name, kind] = _Uses()
                 use.count, use.vocabulary, use.many, use.patients = count, vocabulary, many, array("Q", patients)
         return names
 
@@ -120,10 +120,10 @@ class CodeNames:
     def of(self, code: str) -> list[NameCount]:
         """All names of a code: those of a vocabulary first, then the commonest."""
         listed = [
-            NameCount(name, u.type, u.count, PATIENTS_COUNTED if u.many else len(u.patients), u.vocabulary)
-            for name, u in self._uses.get(code, {}).items()
+            NameCount(name, kind, u.count, PATIENTS_COUNTED if u.many else len(u.patients), u.vocabulary)
+            for (name, kind), u in self._uses.get(code, {}).items()
         ]
-        return sorted(listed, key=lambda use: (not use.vocabulary, -use.count, use.name))
+        return sorted(listed, key=lambda use: (not use.vocabulary, -use.count, use.name, use.type))
 
     def best(self, codes: Iterable[str]) -> Mapping[str, tuple[str, str]]:
         """Name and type of each code that has one."""

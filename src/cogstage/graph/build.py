@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,16 +30,15 @@ from cogstage.graph.edges import Edges
 from cogstage.graph.engines import ENGINES, Engine, open_engine
 from cogstage.graph.folder import write_edges
 from cogstage.graph.job import BuildJob, choose_nodes
+from cogstage.graph.naming import name_nodes
 from cogstage.graph.options import BuildOptions, Unit
 from cogstage.graph.privacy import fresh_seed, noise_from, release, suppress, threshold
 from cogstage.graph.runs import WorkFolder
 from cogstage.graph.units import Finder, Keys
-from cogstage.graph.vocabulary import Vocabulary
 from cogstage.progress import SILENT, Progress
 from cogstage.tables import BadRows, expand
 
 Paths = str | Path | Sequence[str | Path]
-Names = Callable[[Iterable[str]], Mapping[str, tuple[str, str]]]
 
 
 @dataclass(frozen=True)
@@ -132,7 +131,7 @@ def _build(out: Path, job: BuildJob, engine: Engine, lexicon: list[dict[str, str
         made_with = {
             "how": "build",
             **options.as_meta(),
-            "inputs": _hashes(job.reader.files_on_disk) if options.private is None else None,
+            "inputs": _inputs(job.reader.files_on_disk, options),
             "lexicon": lexicon,
             "documents": n_documents,
             "units": census.n_units,
@@ -165,7 +164,7 @@ def _write(out: Path, job: BuildJob, engine: Engine, census: Census, made_with: 
     n_edges = write_edges(folder, edges, options.order)
     _check_not_empty(len(chosen), n_edges, options)
     terms = [keys.keys[number] for number in chosen.tolist()]
-    vocabulary_of(terms, counts, job.finder, engine.names_of).write(folder)
+    name_nodes(terms, counts, job.finder, engine.names_of).write(folder)
     job.progress.done(f"{len(chosen):,} nodes, {n_edges:,} edges")
     finish_folder(folder, out, "graph", {**made_with, "nodes": len(chosen), "edges": n_edges})
     return len(chosen), n_edges
@@ -223,36 +222,6 @@ def _private_meta(made_with: dict[str, Any], options: BuildOptions, seed: int | 
     return {**{key: value for key, value in made_with.items() if key not in exact}, "private": private}
 
 
-def vocabulary_of(terms: Sequence[str], counts: np.ndarray, finder: Finder, names: Names) -> Vocabulary:
-    """The nodes with what the lexicon and the source call them; a concept's terms are its synonyms."""
-    lexicon, known = finder.lexicon, finder.known
-    concept, name, kind = list(terms), list(terms), [""] * len(terms)
-    given = names([term for term in terms if term not in known])
-    by_concept = finder.options.level == "concept"
-    first = None if lexicon is None else lexicon.first_concept
-    for node, term in enumerate(terms):
-        number = known.get(term)
-        if number is None or lexicon is None:
-            name[node], kind[node] = given.get(term, (term, ""))
-        elif by_concept:
-            name[node], kind[node] = lexicon.concept_names[number], lexicon.concept_types[number]
-        else:
-            assert first is not None
-            concept[node], kind[node] = lexicon.concepts[first[number]], lexicon.concept_types[first[number]]
-    synonyms: list[tuple[str, int]] = []
-    if lexicon is not None and by_concept:
-        node_of = np.full(len(known), -1, np.int64)
-        for node, term in enumerate(terms):
-            if term in known:
-                node_of[known[term]] = node
-        nodes = node_of[lexicon.term_concepts]
-        owner = np.repeat(np.arange(len(lexicon)), np.diff(lexicon.concept_starts))[nodes >= 0]
-        spellings = map(lexicon.terms.__getitem__, owner.tolist())
-        synonyms = list(zip(spellings, nodes[nodes >= 0].tolist(), strict=True))
-    synonyms.sort(key=lambda pair: (pair[1], pair[0]))
-    return Vocabulary(tuple(terms), tuple(concept), tuple(name), tuple(kind), counts.astype(np.int64), tuple(synonyms))
-
-
 def _with_unit(options: BuildOptions, documents: Paths) -> BuildOptions:
     """The options with the unit that fits the first document: coded records of patients are counted in windows."""
     if options.unit != "auto":
@@ -301,6 +270,14 @@ def _stamps(files: Sequence[Path]) -> list[list[Any]]:
         path for file in files for path in ([file] if file.is_file() else sorted(file.rglob("*"))) if path.is_file()
     ]
     return [[str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns] for path in found]
+
+
+def _inputs(files: Sequence[Path], options: BuildOptions) -> list[dict[str, str]] | None:
+    """Hashes of the input files; their names only where nothing is suppressed, for a name may name a patient."""
+    if options.private is not None:
+        return None
+    hashes = _hashes(files)
+    return hashes if options.suppress_below == 0 else [{"sha256": each["sha256"]} for each in hashes]
 
 
 def _hashes(files: Sequence[Path]) -> list[dict[str, str]]:

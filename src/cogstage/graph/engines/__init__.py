@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
+from cogstage.corpus.names import CodeNames
 from cogstage.errors import UsageError
 from cogstage.graph.counting import Census
 from cogstage.graph.edges import Edges
@@ -25,8 +26,8 @@ class Engine(Protocol):
     def edges(self, nodes: Nodes) -> Iterator[Edges]:
         """All edges between these nodes, sorted, in pieces."""
 
-    def names_of(self, codes: Iterable[str]) -> Mapping[str, tuple[str, str]]:
-        """Names and types that the source gives these codes."""
+    def names_of(self, codes: Iterable[str]) -> CodeNames:
+        """Names that the source gives these codes, with how many patients share each."""
 
     def stop(self) -> None:
         """Release what the engine holds."""

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
@@ -15,6 +15,7 @@ from itertools import islice
 
 import numpy as np
 
+from cogstage.corpus.names import CodeNames
 from cogstage.corpus.records import Document
 from cogstage.errors import CogstageError
 from cogstage.graph.counting import Census, Rows, n_threads
@@ -108,9 +109,9 @@ class LocalEngine:
         job.progress.done()
         yield from merge_blocks(paths, len(nodes), self.most_rows, job.options.order)
 
-    def names_of(self, codes: Iterable[str]) -> Mapping[str, tuple[str, str]]:
-        """Names and types that the source gives these codes."""
-        return self.job.reader.names_of(codes)
+    def names_of(self, codes: Iterable[str]) -> CodeNames:
+        """Names that the source gives these codes, with how many patients share each."""
+        return self.job.reader.all_names_of(codes)
 
     def stop(self) -> None:
         """Release the rows that are held."""

@@ -11,7 +11,7 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -159,9 +159,9 @@ class SparkEngine:
         paths = [work.block(number, n_blocks) for number in range(n_blocks)]
         yield from merge_blocks(paths, len(nodes), ROWS_A_BLOCK, options.order)
 
-    def names_of(self, codes: Iterable[str]) -> Mapping[str, tuple[str, str]]:
-        """Names and types that the source gives these codes."""
-        return self._names.best(codes)
+    def names_of(self, codes: Iterable[str]) -> CodeNames:
+        """Names that the source gives these codes, with how many patients share each."""
+        return self._names.only(codes)
 
     def stop(self) -> None:
         """End the session if it was opened here, else free what it held for this graph."""
