@@ -55,6 +55,11 @@ def build(
     count: str = typer.Option("auto", help="auto, text, codes or both: what of a document is counted."),
     ambiguity: str = typer.Option("first", help="A term of several concepts stands for the first, all, or skip it."),
     stop_list: Path | None = typer.Option(None, help="Terms not to look for, one a line."),
+    roll_up: str | None = typer.Option(
+        None, metavar="LEVEL|TABLE", help="Count codes as standard, ingredient, atc1-5, snomed1-9, or by a table."
+    ),
+    vocabulary: Path | None = typer.Option(None, help="--roll-up: folder of OMOP's concept tables."),
+    add_to: Path | None = typer.Option(None, help="Count new files only and add them to this graph."),
     variants: bool = typer.Option(False, "--variants", help="Match plural and hyphen variants too."),
     format: str = typer.Option("auto", help="Input format, detected by default; `cogstage graph formats` lists all."),
     column: list[str] | None = typer.Option(
@@ -77,10 +82,11 @@ def build(
     as_json: bool = JSON,
 ) -> None:
     """Count which terms occur together, in text or in coded records, and write a graph folder."""
-    from typing import cast
+    from typing import Any, cast
 
     from cogstage.corpus.readers import reader_options
     from cogstage.graph.build import build_graph
+    from cogstage.graph.merge import add_documents
     from cogstage.graph.options import BuildOptions, Private, parse_lag, parse_size, parse_until, parse_window
     from cogstage.tables import BadRows
 
@@ -111,21 +117,23 @@ def build(
         ),
     )
     bad, bar = BadRows(skip=skip_bad), progress()
-    built = build_graph(
-        documents,
-        out,
-        lexicon or None,
-        options,
-        stop_list=stop_list if stop_list is not None else (),
-        engine=engine,
-        master=master,
-        memory=parse_size(memory),
-        workers=workers,
-        resume=resume,
-        seed=seed,
-        bad=bad,
-        progress=bar,
-    )
+    how: dict[str, Any] = {
+        "stop_list": stop_list if stop_list is not None else (),
+        "roll_up": roll_up,
+        "vocabulary": vocabulary,
+        "engine": engine,
+        "master": master,
+        "memory": parse_size(memory),
+        "workers": workers,
+        "resume": resume,
+        "seed": seed,
+        "bad": bad,
+        "progress": bar,
+    }
+    if add_to is None:
+        built = build_graph(documents, out, lexicon or None, options, **how)
+    else:
+        built = add_documents(add_to, documents, out, lexicon or None, options, **how)
     _say_skipped(bad)
     if as_json:
         result = {"nodes": built.nodes, "edges": built.edges, "skipped": built.skipped, "out": str(out)}
@@ -207,6 +215,37 @@ def import_xmedrela(
     _save(read(neighbours, strings, concepts), out, as_json)
 
 
+@app.command("merge", epilog="Example: cogstage graph merge site-a site-b --out all")
+def merge(
+    graphs: list[Path] = typer.Argument(..., help="Graph folders that were counted with the same options."),
+    out: Path = OUT,
+    as_json: bool = JSON,
+) -> None:
+    """Add up the counts of several sites or months."""
+    from cogstage.graph.merge import merge_folders
+
+    merged = merge_folders(graphs, out)
+    _report(merged, out, as_json)
+    for note in merged.made_with["merged"]["notes"]:
+        typer.echo(f"note: {note}", err=True)
+
+
+@app.command("roll-up", epilog="Example: cogstage graph roll-up graph --map ingredient --vocabulary omop --out rolled")
+def roll_up(
+    graph: Path = typer.Argument(..., help="A graph folder."),
+    map: str = typer.Option(..., "--map", metavar="LEVEL|TABLE", help="As --roll-up of graph build."),
+    out: Path = OUT,
+    vocabulary: Path | None = typer.Option(None, help="Folder of OMOP's concept tables."),
+    as_json: bool = JSON,
+) -> None:
+    """Roll up the codes of a graph that exists, where the sums of its counts are exact."""
+    from cogstage.graph.cooccurrence import Graph
+    from cogstage.graph.roll_up import read_roll_up, roll_up_graph
+
+    loaded = Graph.load(graph)
+    _save(roll_up_graph(loaded, read_roll_up(map, loaded.vocabulary.term, vocabulary)), out, as_json)
+
+
 @app.command("info", epilog="Example: cogstage graph info graph --plot degrees.png")
 def info(
     graph: Path = typer.Argument(..., help="A graph folder."),
@@ -247,6 +286,10 @@ def info(
 
 def _save(graph: Graph, out: Path, as_json: bool) -> None:
     graph.save(out)
+    _report(graph, out, as_json)
+
+
+def _report(graph: Graph, out: Path, as_json: bool) -> None:
     if as_json:
         print_json({"nodes": graph.n_nodes, "edges": graph.n_edges, "out": str(out)})
     else:

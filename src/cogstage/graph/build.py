@@ -22,6 +22,7 @@ from cogstage.artefact import (
     to_json,
     write_text,
 )
+from cogstage.corpus.formats.omop import OmopReader
 from cogstage.corpus.lexicon import Lexicon
 from cogstage.corpus.readers import open_reader
 from cogstage.errors import CogstageError, UsageError
@@ -33,6 +34,7 @@ from cogstage.graph.job import BuildJob, choose_nodes
 from cogstage.graph.naming import name_nodes
 from cogstage.graph.options import BuildOptions, Unit
 from cogstage.graph.privacy import fresh_seed, noise_from, release, suppress, threshold
+from cogstage.graph.roll_up import RollUp, read_roll_up
 from cogstage.graph.runs import WorkFolder
 from cogstage.graph.units import Finder, Keys
 from cogstage.progress import SILENT, Progress
@@ -59,6 +61,8 @@ def build_graph(
     options: BuildOptions | None = None,
     *,
     stop_list: str | Path | Iterable[str] = (),
+    roll_up: str | Path | None = None,
+    vocabulary: str | Path | None = None,
     engine: str = "local",
     master: str = "local[*]",
     memory: int = 4 << 30,
@@ -70,10 +74,12 @@ def build_graph(
 ) -> Built:
     """Build the graph of ``documents`` and write it to the folder ``out``.
 
-    ``lexicon`` names the terms to look for; coded records need none. ``memory`` bounds what counting holds; more goes
-    to disk beside ``out``. ``resume`` goes on with the work that an interrupted build of the same inputs left there.
-    ``seed`` is for private release alone, and by default nobody knows it. The graph does not depend on engine, memory,
-    workers or interruptions.
+    ``lexicon`` names the terms to look for; coded records need none. ``roll_up`` is a level or a table that takes codes
+    to the concepts they are counted as, ``vocabulary`` the folder of OMOP's concept tables for it (see
+    :func:`cogstage.graph.roll_up.read_roll_up`; an OMOP input is its own). ``memory`` bounds what counting holds; more
+    goes to disk beside ``out``. ``resume`` goes on with the work that an interrupted build of the same inputs left
+    there. ``seed`` is for private release alone, and by default nobody knows it. The graph does not depend on engine,
+    memory, workers or interruptions.
     """
     options = options or BuildOptions()
     if engine not in ENGINES:
@@ -91,6 +97,7 @@ def build_graph(
             "inputs": _stamps(reader.files_on_disk),
             "lexicon": _lexicon_stamp(lexicon),
             "stop_list": repr(stop_list),
+            "roll_up": repr((roll_up, vocabulary)),
             "seed": seed,
         }
         work = WorkFolder(out, plan, resume)
@@ -103,7 +110,7 @@ def build_graph(
             finder, keys = Finder(words, options, own_seed), Keys(words, options.level)
             job = BuildJob(reader, finder, keys, work, memory, workers, own_seed, seed, bad, progress)
             hashes = None if lexicon is None or isinstance(lexicon, Lexicon) else _hashes(expand(lexicon))
-            built = _build(out, job, open_engine(engine, job, master), hashes)
+            built = _build(out, job, open_engine(engine, job, master), hashes, roll_up, vocabulary)
         except BaseException:
             if work.is_empty():  # nothing there that would be worth going on with
                 work.remove()
@@ -112,7 +119,14 @@ def build_graph(
     return built
 
 
-def _build(out: Path, job: BuildJob, engine: Engine, lexicon: list[dict[str, str]] | None) -> Built:
+def _build(
+    out: Path,
+    job: BuildJob,
+    engine: Engine,
+    lexicon: list[dict[str, str]] | None,
+    roll_up: str | Path | None,
+    vocabulary: str | Path | None,
+) -> Built:
     """Find and count with the engine, and write the graph."""
     options, bad = job.options, job.bad
     skipped_terms = bad.count
@@ -121,6 +135,7 @@ def _build(out: Path, job: BuildJob, engine: Engine, lexicon: list[dict[str, str
         if n_documents == 0:
             files = ", ".join(map(str, job.reader.files))
             raise CogstageError(f"{files}: no documents" + (" that can be used" if bad.count else ""))
+        rolled = _roll_up(job, roll_up, vocabulary)
         census = engine.census()
         if not census.units.any():
             if job.finder.lexicon is None:
@@ -133,19 +148,37 @@ def _build(out: Path, job: BuildJob, engine: Engine, lexicon: list[dict[str, str
             **options.as_meta(),
             "inputs": _inputs(job.reader.files_on_disk, options),
             "lexicon": lexicon,
+            "roll_up": None if rolled is None else rolled.level,
             "documents": n_documents,
             "units": census.n_units,
             "groups": census.n_groups,
             "skipped": bad.count - skipped_terms,
             "skipped_terms": skipped_terms,
         }
-        nodes, edges = _write(out, job, engine, census, made_with)
+        nodes, edges = _write(out, job, engine, census, rolled, made_with)
     finally:
         engine.stop()
     return Built(nodes, edges, n_documents, census.n_units, bad.count)
 
 
-def _write(out: Path, job: BuildJob, engine: Engine, census: Census, made_with: dict[str, Any]) -> tuple[int, int]:
+def _roll_up(job: BuildJob, level: str | Path | None, vocabulary: str | Path | None) -> RollUp | None:
+    """Sort the keys, rolled up if that is asked for."""
+    if level is None:
+        job.keys.seal()
+        return None
+    job.progress.start(f"Rolling up to {level}")
+    codes = job.keys.codes()
+    own = job.reader.folder if vocabulary is None and isinstance(job.reader, OmopReader) else vocabulary
+    rolled = read_roll_up(level, codes, own)
+    job.keys.seal(rolled.parents)
+    parents = {parent for found in rolled.parents.values() for parent in found}
+    job.progress.done(f"{len(rolled.parents):,} of {len(codes):,} codes became {len(parents):,}")
+    return rolled
+
+
+def _write(
+    out: Path, job: BuildJob, engine: Engine, census: Census, rolled: RollUp | None, made_with: dict[str, Any]
+) -> tuple[int, int]:
     """Choose the nodes, count, and write the graph folder; gives nodes and edges."""
     options, keys = job.options, job.keys
     nodes = choose_nodes(keys.keys, census, options)
@@ -164,7 +197,7 @@ def _write(out: Path, job: BuildJob, engine: Engine, census: Census, made_with: 
     n_edges = write_edges(folder, edges, options.order)
     _check_not_empty(len(chosen), n_edges, options)
     terms = [keys.keys[number] for number in chosen.tolist()]
-    name_nodes(terms, counts, job.finder, engine.names_of).write(folder)
+    name_nodes(terms, counts, job.finder, engine.names_of, {} if rolled is None else rolled.names).write(folder)
     job.progress.done(f"{len(chosen):,} nodes, {n_edges:,} edges")
     finish_folder(folder, out, "graph", {**made_with, "nodes": len(chosen), "edges": n_edges})
     return len(chosen), n_edges

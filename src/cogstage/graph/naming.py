@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -27,8 +27,10 @@ def may_be_shown(name: NameCount, options: BuildOptions) -> bool:
     return name.patients >= options.suppress_below <= PATIENTS_COUNTED
 
 
-def name_nodes(terms: Sequence[str], counts: np.ndarray, finder: Finder, names: Names) -> Vocabulary:
-    """The nodes with what the lexicon and the source call them.
+def name_nodes(
+    terms: Sequence[str], counts: np.ndarray, finder: Finder, names: Names, rolled: Mapping[str, tuple[str, str]]
+) -> Vocabulary:
+    """The nodes with what the lexicon, the vocabulary they were rolled up through, and the source call them.
 
     The synonyms of a concept are its terms in the lexicon; those of a code are the other names it has.
     """
@@ -38,7 +40,9 @@ def name_nodes(terms: Sequence[str], counts: np.ndarray, finder: Finder, names: 
     synonyms: list[tuple[str, int]] = []
     for node, term in enumerate(terms):
         number = known.get(term)
-        if number is None or lexicon is None:
+        if term in rolled:
+            name[node], kind[node] = rolled[term]
+        elif number is None or lexicon is None:
             shown = [use for use in given.of(term) if may_be_shown(use, options)]
             if shown:
                 name[node], kind[node] = shown[0].name, shown[0].type

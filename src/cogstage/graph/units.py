@@ -6,7 +6,7 @@ every worker numbers them alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
@@ -68,27 +68,39 @@ class Keys:
         self.known = {key: number for number, key in enumerate(known)}
         self._number = dict(self.known)
         self.keys: list[str] = []
-        self._rank = np.empty(0, np.int32)
+        self._starts, self._ranks = np.zeros(1, np.int64), np.empty(0, np.int32)
 
     def add(self, codes: Sequence[str]) -> None:
         """Number the codes that have no number yet."""
         for code in codes:
             self._number.setdefault(code, len(self._number))
 
-    def seal(self) -> None:
-        """Sort the keys: all codes have been added."""
-        self.keys = sorted(self._number)
-        numbers = np.fromiter((self._number[key] for key in self.keys), np.int64, len(self.keys))
-        self._rank = np.empty(len(numbers), np.int32)
-        self._rank[numbers] = np.arange(len(numbers), dtype=np.int32)
+    def codes(self) -> list[str]:
+        """All keys that were numbered so far."""
+        return list(self._number)
+
+    def seal(self, parents: Mapping[str, tuple[str, ...]] | None = None) -> None:
+        """Sort the keys: all codes have been added. ``parents`` take the place of the keys that have any."""
+        parents = parents or {}
+        meant = [parents.get(key, (key,)) for key in self._number]
+        self.keys = sorted({key for found in meant for key in found})
+        rank = {key: number for number, key in enumerate(self.keys)}
+        self._starts = np.concatenate([[0], np.cumsum([len(found) for found in meant])]).astype(np.int64)
+        self._ranks = np.fromiter((rank[key] for found in meant for key in found), np.int32, int(self._starts[-1]))
 
     def ranked(self, found: Found) -> Rows:
-        """Rows whose terms are ranks of keys."""
-        numbers = self._rank[: self.n_known]
+        """Rows whose terms are ranks of keys; a row whose code has several parents becomes several."""
+        numbers = np.arange(self.n_known)
         if found.codes:
             own = np.fromiter((self._number[code] for code in found.codes), np.int64, len(found.codes))
-            numbers = np.concatenate([numbers, self._rank[own]])
-        return replace(found.rows, term=numbers[found.rows.term])
+            numbers = np.concatenate([numbers, own])
+        number = numbers[found.rows.term]
+        if len(self._ranks) == len(self._starts) - 1:
+            return replace(found.rows, term=self._ranks[number])
+        many = self._starts[number + 1] - self._starts[number]
+        row = np.repeat(np.arange(len(number)), many)
+        within = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
+        return replace(found.rows.take(row), term=self._ranks[self._starts[number][row] + within])
 
 
 class Finder:

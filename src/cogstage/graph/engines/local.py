@@ -64,7 +64,6 @@ class LocalEngine:
         self.runs = job.work.runs()
         for run in self.runs:
             job.keys.add(run.codes)
-        job.keys.seal()
         n_documents = sum(run.documents for run in self.runs)
         skipped = f", {job.bad.count:,} bad rows skipped" if job.bad.count else ""
         job.progress.done(f"{n_documents:,} documents{skipped}")

@@ -124,7 +124,6 @@ class SparkEngine:
             self._names.merge(CodeNames.from_dict(about["names"]))
         for run in self.runs:
             job.keys.add(run.codes)
-        job.keys.seal()
 
     def census(self) -> Census:
         """Count units and groups of every key."""

@@ -1,0 +1,180 @@
+"""Adding up the graphs of several sites or months."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cogstage.artefact import check_target, file_hash, lock_folder
+from cogstage.corpus.lexicon import Lexicon
+from cogstage.corpus.readers import open_reader
+from cogstage.errors import CogstageError, UsageError
+from cogstage.graph.build import Built, Paths, build_graph
+from cogstage.graph.cooccurrence import Graph
+from cogstage.graph.edges import Edges
+from cogstage.graph.options import BuildOptions
+from cogstage.graph.runs import add_up, as_stored
+from cogstage.graph.vocabulary import Vocabulary
+from cogstage.tables import BadRows
+
+SAME = ("unit", "window", "per", "level", "context", "count", "ambiguity", "variants", "order", "roll_up", "values")
+TOTALS = ("documents", "units", "groups", "skipped")
+
+
+def merge_graphs(graphs: Sequence[Graph], names: Sequence[str] | None = None) -> Graph:
+    """The graph whose counts are the sums of those of ``graphs``; ``names`` is what messages call them.
+
+    Sums are exact where no unit of counting lies in two graphs: always for documents and sentences, and for windows,
+    visits and patients if no patient is in two of them. What may not hold is written to ``made_with["merged"]``.
+    """
+    names = [f"graph {number}" for number in range(1, len(graphs) + 1)] if names is None else list(names)
+    if len(graphs) < 2:
+        raise UsageError("merging needs at least two graphs")
+    made = [graph.made_with for graph in graphs]
+    _check_alike(made, names)
+    terms = sorted(set().union(*(graph.vocabulary.term for graph in graphs)))
+    number = {term: node for node, term in enumerate(terms)}
+    ordered = all(graph.in_order is not None for graph in graphs)
+    stored = []
+    maps = []
+    for graph in graphs:
+        node = np.fromiter((number[term] for term in graph.vocabulary.term), np.int32, graph.n_nodes)
+        maps.append(node)
+        one, other = node[graph.source], node[graph.target]
+        low, high = np.minimum(one, other), np.maximum(one, other)
+        order = graph.in_order if ordered else None
+        if order is not None and (one > other).any():
+            order = np.where((one > other)[:, None], order[:, [1, 0, 2]], order)
+        stored.append(as_stored(Edges(low, high, graph.count, None, order)))
+    edges = add_up(np.concatenate(stored))
+    vocabulary = _vocabulary(terms, graphs, maps)
+    return Graph(vocabulary, edges.source, edges.target, edges.count, _made_with(made, names), edges.order)
+
+
+def _check_alike(made: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
+    """Raise unless the counts mean the same and no input was counted twice."""
+    first = made[0]
+    for other, name in zip(made[1:], names[1:], strict=True):
+        if (first.get("private") is None) != (other.get("private") is None):
+            raise UsageError(f"only one of {names[0]} and {name} is private; their sum would not be")
+        for option in SAME:
+            if first.get(option) != other.get(option):
+                raise UsageError(
+                    f"{names[0]} was counted with {option} {first.get(option)}, {name} with {other.get(option)}; "
+                    "their counts cannot be added"
+                )
+    if any(each.get("values") == "ppmi" for each in made):
+        raise UsageError("graphs that hold PPMI values in place of counts cannot be added")
+    seen: dict[str, str] = {}
+    for each, name in zip(made, names, strict=True):
+        for file in each.get("inputs") or []:
+            if seen.setdefault(file["sha256"], name) != name:
+                shown = file.get("file", file["sha256"][:12])
+                raise UsageError(f"{shown} was counted in {seen[file['sha256']]} and in {name}; it would count twice")
+
+
+def _vocabulary(terms: list[str], graphs: Sequence[Graph], maps: Sequence[np.ndarray]) -> Vocabulary:
+    """All nodes, counts added; what the first graph that knows a node calls it."""
+    count = np.zeros(len(terms), np.int64)
+    concept, name, kind = list(terms), list(terms), [""] * len(terms)
+    synonyms: set[tuple[str, int]] = set()
+    for graph, node in zip(reversed(graphs), reversed(maps), strict=True):
+        words = graph.vocabulary
+        count[node] += words.count
+        for at, to in enumerate(node.tolist()):
+            concept[to] = words.concept[at]
+            if words.name[at] != words.term[at] or words.type[at]:
+                if name[to] not in (terms[to], words.name[at]):
+                    synonyms.add((name[to], to))
+                name[to], kind[to] = words.name[at], words.type[at]
+        synonyms.update((synonym, int(node[at])) for synonym, at in words.synonyms)
+    listed = sorted(((s, n) for s, n in synonyms), key=lambda pair: (pair[1], pair[0]))
+    return Vocabulary(tuple(terms), tuple(concept), tuple(name), tuple(kind), count, tuple(listed))
+
+
+def _made_with(made: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, Any]:
+    """The options of all, the sums of their totals, and what the sums are worth."""
+    first = dict(made[0])
+    result = {**first, "how": "merge"}
+    for total in TOTALS:
+        known = [each[total] for each in made if each.get(total) is not None]
+        if len(known) == len(made):
+            result[total] = sum(known)
+        else:
+            result.pop(total, None)
+    inputs = [each.get("inputs") for each in made]
+    if all(files is not None for files in inputs):
+        result["inputs"] = [file for files in inputs for file in files or []]
+    else:
+        result.pop("inputs", None)
+    notes = []
+    if first.get("unit") not in ("document", "sentence") or first.get("per") == "patient":
+        notes.append("a patient, window or visit with records in several parts was counted in each of them")
+    if any((each.get("min_count") or 1) > 1 or each.get("suppress_below") for each in made):
+        notes.append("counts are lower bounds: what was left out of a part is not in the sum")
+    for option, choose in (("min_count", max), ("suppress_below", min)):
+        values = [each[option] for each in made if each.get(option) is not None]
+        if values:
+            result[option] = choose(values)
+    cuts = [each.get("until") for each in made]
+    result["until"] = None if None in cuts else max(cut for cut in cuts if cut is not None)
+    if first.get("private") is not None:
+        budgets = [each["private"] for each in made]
+        result["private"] = {
+            **budgets[0],
+            "epsilon": sum(each["epsilon"] for each in budgets),
+            "delta": sum(each["delta"] for each in budgets),
+            "threshold": min(each["threshold"] for each in budgets),
+            "parts": budgets,
+        }
+        notes.append("privacy budgets are added up: they hold for a patient who is in every part")
+    result["merged"] = {"parts": len(made), "exact": not notes, "notes": notes}
+    return result
+
+
+def merge_folders(paths: Sequence[Path | str], out: Path | str) -> Graph:
+    """Merge graph folders into a new one."""
+    merged = merge_graphs([Graph.load(path) for path in paths], [str(path) for path in paths])
+    merged.save(out)
+    return merged
+
+
+def add_documents(
+    graph: Path | str,
+    documents: Paths,
+    out: Path | str,
+    lexicon: Paths | Lexicon | None = None,
+    options: BuildOptions | None = None,
+    **build: Any,
+) -> Built:
+    """Count documents that a graph does not have yet and write the sum to ``out``, which may be the graph itself.
+
+    Files whose hash the graph records are left out. ``build`` goes to :func:`cogstage.graph.build.build_graph`.
+    """
+    older, out, options = Graph.load(graph), Path(out), options or BuildOptions()
+    if options.unit == "auto" and older.made_with.get("unit") is not None:
+        options = replace(options, unit=older.made_with["unit"])
+    reader = open_reader(documents, options.format, bad=BadRows(skip=True), **options.reader)
+    known = {file["sha256"] for file in older.made_with.get("inputs") or []}
+    new = [file for file in reader.files_on_disk if file_hash(file) not in known]
+    if not new:
+        raise CogstageError(f"{graph} has all of these documents already; nothing was counted")
+    if len(new) < len(reader.files_on_disk):
+        if reader.takes_folder:
+            raise UsageError(f"{graph} has some of these tables already; give a folder with the new ones alone")
+        documents = list(new)
+    check_target(out, "graph")
+    with lock_folder(out):
+        part = out.parent / f".{out.name}.added"
+        try:
+            built = build_graph(documents, part, lexicon, options, **build)
+            merged = merge_graphs([older, Graph.load(part)], [str(graph), "the new documents"])
+            merged.save(out)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    return replace(built, nodes=merged.n_nodes, edges=merged.n_edges)

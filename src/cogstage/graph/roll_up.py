@@ -1,0 +1,217 @@
+"""Codes become the concepts people reason about: through OMOP's vocabulary tables or a table of parents."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cogstage.corpus.formats.omop import table_files
+from cogstage.corpus.records import as_concept
+from cogstage.errors import CogstageError, UsageError
+from cogstage.graph.cooccurrence import Graph
+from cogstage.graph.edges import Edges
+from cogstage.graph.runs import add_up, as_stored
+from cogstage.graph.vocabulary import Vocabulary
+from cogstage.tables import column_names, read_rows
+
+ORDINALS = {"1": "ATC 1st", "2": "ATC 2nd", "3": "ATC 3rd", "4": "ATC 4th", "5": "ATC 5th"}
+LEVELS = "standard, ingredient, atc1 to atc5, snomed1 to snomed9"
+
+
+@dataclass(frozen=True)
+class RollUp:
+    """The concepts that take the place of a code (one or several), and what vocabularies call them.
+
+    A code without an entry stays as it is.
+    """
+
+    level: str
+    parents: Mapping[str, tuple[str, ...]]
+    names: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # (name, type)
+
+
+def read_roll_up(level: str | Path, codes: Collection[str], vocabulary: Path | str | None = None) -> RollUp:
+    """How these codes are rolled up: a level of OMOP's vocabulary in the folder ``vocabulary``, or a table.
+
+    Levels: ``standard`` (Maps to), ``ingredient`` (RxNorm), ``atc1`` ... ``atc5``, ``snomed1`` ... ``snomed9``
+    (ancestors that many levels up). A table has the code in its first column and its parent in the second, and may
+    have the parent's ``name`` and ``type``; a code with several rows has several parents.
+    """
+    text = str(level)
+    if re.fullmatch(r"standard|ingredient|atc[1-5]|snomed[1-9]", text):
+        if vocabulary is None or not Path(vocabulary).is_dir():
+            raise UsageError(f"rolling up to {text} needs a folder with OMOP's CONCEPT tables (vocabulary)")
+        return _of_omop(text, set(codes), Path(vocabulary))
+    if not Path(level).exists():
+        raise UsageError(f"{text} is neither a level ({LEVELS}) nor a table of codes and their parents")
+    return _of_table(Path(level), set(codes))
+
+
+def _of_table(path: Path, codes: set[str]) -> RollUp:
+    columns = column_names(path)
+    if len(columns) < 2:
+        raise CogstageError(f"{path}:1: one column where there must be two, the code and its parent")
+    parents: dict[str, dict[str, None]] = {}
+    names: dict[str, tuple[str, str]] = {}
+    for row in read_rows(path, columns[:2], [c for c in ("name", "type") if c in columns[2:]]):
+        code, parent = str(row[columns[0]]).strip(), str(row[columns[1]]).strip()
+        if code in codes:
+            parents.setdefault(code, {})[parent] = None
+            if row["name"]:
+                names.setdefault(parent, (str(row["name"]), str(row["type"] or "")))
+    return RollUp(path.name, {code: tuple(sorted(found)) for code, found in parents.items()}, names)
+
+
+def _of_omop(level: str, codes: set[str], folder: Path) -> RollUp:
+    """Through ``Maps to`` to standard concepts, then through CONCEPT_ANCESTOR to the level."""
+    standard: dict[str, set[str]] = {}
+    needed = _files(folder, "concept_relationship", required=level == "standard")
+    for row in _rows(needed, ["concept_id_1", "concept_id_2", "relationship_id"], ["invalid_reason"]):
+        one = as_concept(row["concept_id_1"])
+        if one in codes and row["relationship_id"] == "Maps to" and not row["invalid_reason"]:
+            standard.setdefault(one, set()).add(as_concept(row["concept_id_2"]))
+    meant = {code: standard.get(code, {code}) for code in codes}
+    if level != "standard":
+        above = _ancestors(level, set().union(*meant.values()) if meant else set(), folder)
+        meant = {code: set().union(*(above.get(each, {each}) for each in found)) for code, found in meant.items()}
+    parents = {code: tuple(sorted(found)) for code, found in meant.items() if found != {code}}
+    wanted = {parent for found in parents.values() for parent in found}
+    names = {}
+    for row in _rows(_files(folder, "concept"), ["concept_id", "concept_name"], ["domain_id"]):
+        if (concept := as_concept(row["concept_id"])) in wanted:
+            names[concept] = (str(row["concept_name"]), str(row["domain_id"] or "").lower())
+    return RollUp(level, parents, names)
+
+
+def _ancestors(level: str, concepts: set[str], folder: Path) -> dict[str, set[str]]:
+    """The ancestors at the level of each concept that has any."""
+    steps = level[-1] if level.startswith("snomed") else None
+    at_level = set()
+    for row in _rows(_files(folder, "concept"), ["concept_id", "vocabulary_id", "concept_class_id"]):
+        source, kind = str(row["vocabulary_id"]), str(row["concept_class_id"])
+        if steps is not None:
+            fits = source == "SNOMED"
+        elif level == "ingredient":
+            fits = source in ("RxNorm", "RxNorm Extension") and kind == "Ingredient"
+        else:
+            fits = source == "ATC" and kind == ORDINALS[level[-1]]
+        if fits:
+            at_level.add(as_concept(row["concept_id"]))
+    found: dict[str, set[str]] = {}
+    columns = ["ancestor_concept_id", "descendant_concept_id", "min_levels_of_separation"]
+    for row in _rows(_files(folder, "concept_ancestor"), columns):
+        below, above = as_concept(row["descendant_concept_id"]), as_concept(row["ancestor_concept_id"])
+        apart = as_concept(row["min_levels_of_separation"]) or "0"
+        if below in concepts and above in at_level and (steps is None or apart == steps):
+            found.setdefault(below, set()).add(above)
+    return found
+
+
+def _files(folder: Path, table: str, required: bool = True) -> list[Path]:
+    files = table_files(folder, table)
+    if required and not files:
+        raise UsageError(f"{folder} holds no table {table}; download it with the vocabularies (Athena)")
+    return files
+
+
+def _rows(files: list[Path], required: list[str], optional: list[str] | None = None) -> Iterator[Any]:
+    return read_rows(files, required, optional or ()) if files else iter(())
+
+
+def roll_up_graph(graph: Graph, roll_up: RollUp) -> Graph:
+    """The graph with its codes rolled up, where the sums of its counts are exact; else an error that says why not.
+
+    A unit that has two codes of one concept must count once for it. Counts alone tell that only if no two such codes
+    share a unit: their edge must be missing because they were never together, not because it was left out.
+    """
+    terms = graph.vocabulary.term
+    parents = [roll_up.parents.get(term, (term,)) for term in terms]
+    keys = sorted({parent for found in parents for parent in found})
+    number = {key: node for node, key in enumerate(keys)}
+    starts = np.concatenate([[0], np.cumsum([len(found) for found in parents])])
+    flat = np.fromiter((number[parent] for found in parents for parent in found), np.int64, int(starts[-1]))
+    _check_exact(graph, roll_up, starts, flat, keys)
+    # every pair of parents of every edge, and the parents that one code has together
+    edge, one, other = _pairs(starts, flat, graph.source, graph.target)
+    count, order = graph.count[edge].astype(np.int64), None
+    low, high = np.minimum(one, other), np.maximum(one, other)
+    several = np.flatnonzero(np.diff(starts) > 1)
+    code, mine, yours = _pairs(starts, flat, several, several)
+    apart = mine < yours
+    code, mine, yours = several[code[apart]], mine[apart], yours[apart]
+    if graph.in_order is not None:
+        order = graph.in_order[edge]
+        order = np.where((one > other)[:, None], order[:, [1, 0, 2]], order).astype(np.int32)
+        order = np.concatenate([order, np.zeros((len(code), 3), np.int32)])
+    count = np.concatenate([count, graph.vocabulary.count[code]])
+    low, high = np.concatenate([low, mine]), np.concatenate([high, yours])
+    kept = count > 0
+    edges = add_up(as_stored(Edges(low[kept], high[kept], count[kept], None, None if order is None else order[kept])))
+    made_with = {**graph.made_with, "roll_up": roll_up.level}
+    words = _rolled_vocabulary(graph.vocabulary, roll_up, keys, starts, flat)
+    return Graph(words, edges.source, edges.target, edges.count, made_with, edges.order)
+
+
+def _check_exact(graph: Graph, roll_up: RollUp, starts: np.ndarray, flat: np.ndarray, keys: list[str]) -> None:
+    made, advice = graph.made_with, "roll up while building instead (graph build with roll_up)"
+    if len(flat) == len(keys) == graph.n_nodes:
+        return  # only new names
+    if made.get("values") == "ppmi":
+        raise CogstageError("the graph holds PPMI values in place of counts, which cannot be added")
+    for option, plain, why in (
+        ("private", None, "its counts are noisy"),
+        ("suppress_below", 0, "edges and terms of few patients are missing, so sums would be too small"),
+        ("min_count", 1, "rare terms are missing, so sums would be too small"),
+    ):
+        if (made.get(option) or plain) != plain:
+            raise CogstageError(f"the graph was built with {option} {made[option]}: {why}; {advice}")
+    if made.get("per") == "patient" or graph.in_order is not None:
+        what = "patients" if made.get("per") == "patient" else "the order in time"
+        raise CogstageError(
+            f"the graph counts {what}: two codes of a concept at different times would count twice; {advice}"
+        )
+    edge, one, other = _pairs(starts, flat, graph.source, graph.target)
+    both = np.flatnonzero(one == other)
+    if len(both):
+        at = int(edge[both[0]])
+        names = " and ".join(graph.vocabulary.name[end] for end in (graph.source[at], graph.target[at]))
+        raise CogstageError(
+            f"{names} both become {keys[int(one[both[0]])]} and were counted together {int(graph.count[at]):,} times, "
+            f"so that sums would count those twice; {advice}"
+        )
+
+
+def _pairs(
+    starts: np.ndarray, flat: np.ndarray, source: np.ndarray, target: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Every parent of each source with every parent of its target: number of the pair, and the two parents."""
+    n_source, n_target = np.diff(starts)[source], np.diff(starts)[target]
+    total = n_source * n_target
+    pair = np.repeat(np.arange(len(source)), total)
+    within = np.arange(len(pair)) - np.repeat(np.cumsum(total) - total, total)
+    one = flat[starts[source][pair] + within // n_target[pair]]
+    other = flat[starts[target][pair] + within % n_target[pair]]
+    return pair, one, other
+
+
+def _rolled_vocabulary(
+    words: Vocabulary, roll_up: RollUp, keys: list[str], starts: np.ndarray, flat: np.ndarray
+) -> Vocabulary:
+    owner = np.repeat(np.arange(len(words)), np.diff(starts))
+    count = np.zeros(len(keys), np.int64)
+    np.add.at(count, flat, words.count[owner])
+    concept, name, kind = list(keys), list(keys), [""] * len(keys)
+    for node, key in enumerate(keys):
+        old = words.index.get(key)
+        if key in roll_up.names:
+            name[node], kind[node] = roll_up.names[key]
+        elif old is not None:
+            concept[node], name[node], kind[node] = words.concept[old], words.name[old], words.type[old]
+    kept = [(synonym, int(flat[starts[at]])) for synonym, at in words.synonyms if words.term[at] not in roll_up.parents]
+    listed = tuple(sorted(kept, key=lambda pair: (pair[1], pair[0])))
+    return Vocabulary(tuple(keys), tuple(concept), tuple(name), tuple(kind), count, listed)
