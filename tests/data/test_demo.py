@@ -95,7 +95,7 @@ def test_interrupted_demo_leaves_nothing_behind(tmp_path: Path) -> None:
     )
     assert process.stderr is not None
     for line in process.stderr:  # until training is under way, when files are already written
-        if line.startswith("Pre-training"):
+        if line.startswith("Stage 1"):
             break
     assert any(tmp_path.iterdir())
     time.sleep(0.2)
