@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cogstage.reporting import Table
+
 PAPER_SPLITS = {  # Table 1 of the paper: train, dev, test
     "symptom_of": (14_326, 3_001, 3_087),
     "may_treat": (12_924, 2_664, 2_735),
@@ -66,8 +68,7 @@ def _examples(examples: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    rule = ["---"] * len(header)
-    return "\n".join("| " + " | ".join(line) + " |" for line in [header, rule, *lines])
+    return Table("", tuple(header), tuple(map(tuple, lines))).markdown()
 
 
 def _number(value: float) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks import hospital_end_to_end as street
+from benchmarks import hospital_end_to_end as pipeline
 from benchmarks import hospital_two_workers as workers
 from benchmarks.hospital import Plan, write_hospital
 from benchmarks.measured_command import disk_mb, run_measured
@@ -18,33 +18,33 @@ from benchmarks.measured_command import disk_mb, run_measured
 PLAN = Plan()
 
 
-def counting_stage(name: str, out: str, code: str = "pass") -> street.Stage:
+def counting_stage(name: str, out: str, code: str = "pass") -> pipeline.Stage:
     """A stage that adds a letter to a file each time it runs."""
     script = f"from pathlib import Path; p = Path({out!r}); p.write_text((p.read_text() if p.exists() else '') + 'x')"
-    return street.Stage(name, Path(out).name, lambda folder: [sys.executable, "-c", f"{script}; {code}"])
+    return pipeline.Stage(name, Path(out).name, lambda folder: [sys.executable, "-c", f"{script}; {code}"])
 
 
 def test_finished_stages_are_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = str(tmp_path / "first"), str(tmp_path / "second")
     failing = [counting_stage("one", first), counting_stage("two", second, "raise SystemExit('no more room')")]
-    monkeypatch.setattr(street, "stages", lambda plan, training: failing)
+    monkeypatch.setattr(pipeline, "stages", lambda plan, training: failing)
     with pytest.raises(SystemExit, match="no more room"):
-        street.run_stages(tmp_path, PLAN, {})
-    monkeypatch.setattr(street, "stages", lambda plan, training: [failing[0], counting_stage("two", second)])
-    rows = street.run_stages(tmp_path, PLAN, {})
-    assert street.run_stages(tmp_path, PLAN, {}) == rows
+        pipeline.run_stages(tmp_path, PLAN, {})
+    monkeypatch.setattr(pipeline, "stages", lambda plan, training: [failing[0], counting_stage("two", second)])
+    rows = pipeline.run_stages(tmp_path, PLAN, {})
+    assert pipeline.run_stages(tmp_path, PLAN, {}) == rows
     assert (Path(first).read_text(), Path(second).read_text()) == ("x", "xx")
     assert [row["stage"] for row in rows] == ["one", "two"]
     with pytest.raises(SystemExit, match="another plan"):
-        street.run_stages(tmp_path, replace(PLAN, seed=1), {})
+        pipeline.run_stages(tmp_path, replace(PLAN, seed=1), {})
 
 
 def test_training_resumes_only_where_there_is_a_checkpoint(tmp_path: Path) -> None:
-    train = next(stage for stage in street.stages(PLAN, street.TRAINING) if stage.name == "train")
+    train = next(stage for stage in pipeline.stages(PLAN, pipeline.TRAINING) if stage.name == "train")
     assert "--resume" not in train.command(tmp_path)
     (tmp_path / "model" / "checkpoint").mkdir(parents=True)
     assert "--resume" in train.command(tmp_path)
-    assert f"epochs={street.TRAINING['epochs']}" in train.command(tmp_path)
+    assert f"decision_epochs={pipeline.TRAINING['decision_epochs']}" in train.command(tmp_path)
 
 
 def test_memory_is_that_of_all_processes(tmp_path: Path) -> None:
@@ -80,11 +80,11 @@ def test_a_run_that_ends_before_the_killing_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_whole_street(tmp_path: Path) -> None:
-    plan = replace(street.QUICK, patients=400)
-    street.run(tmp_path / "run", plan, street.QUICK_TRAINING, str(tmp_path))
+def test_the_whole_pipeline(tmp_path: Path) -> None:
+    plan = replace(pipeline.QUICK, patients=400)
+    pipeline.run(tmp_path / "run", plan, pipeline.QUICK_TRAINING, str(tmp_path))
     found = json.loads((tmp_path / "hospital_end_to_end.json").read_text(encoding="utf-8"))
-    assert [row["stage"] for row in found["rows"]] == [stage.name for stage in street.stages(plan, {})]
+    assert [row["stage"] for row in found["rows"]] == [stage.name for stage in pipeline.stages(plan, {})]
     assert all(row["peak_mb"] > 10 and row["disk_mb"] > 0 for row in found["rows"])
     notes = found["notes"]
     assert notes["terms"] == plan.terms
