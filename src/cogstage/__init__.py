@@ -1,10 +1,11 @@
-"""Predict medical relations from corpus-level co-occurrence counts, with rationales a physician can read.
+"""Predict medical relations from corpus-level co-occurrence counts, with reasons a physician can read.
 
-The names below are the public API; each is imported when it is first used, so that ``import cogstage`` is quick.
+The names below are the public API. Each is imported when it is first used, so that ``import cogstage`` is quick.
 """
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -13,44 +14,75 @@ if TYPE_CHECKING:
     from cogstage.errors import CogstageError, LeakageError, UsageError
     from cogstage.estimator import CogStage
     from cogstage.evaluation.compare import compare
+    from cogstage.evaluation.evaluate import evaluate
+    from cogstage.graph.build import build_graph
     from cogstage.graph.cooccurrence import Graph
     from cogstage.graph.importers import import_edges
+    from cogstage.graph.options import BuildOptions
     from cogstage.knowledge.build import build_dataset
-    from cogstage.knowledge.dataset import Dataset
+    from cogstage.knowledge.dataset import Dataset, FittingView
     from cogstage.knowledge.facts import Facts
+    from cogstage.knowledge.omop import facts_from_omop
     from cogstage.knowledge.table import facts_from_table
+    from cogstage.knowledge.umls import facts_from_umls
+    from cogstage.rationale.corrections import Corrections
+    from cogstage.rationale.discover import discover
+    from cogstage.rationale.filters import Filter
     from cogstage.rationale.record import Prediction, Reason
 
+# Threads that wait for work should sleep, not spin. OpenMP reads this when torch is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("GOMP_SPINCOUNT", "0")
+os.environ.setdefault("KMP_BLOCKTIME", "0")
+
 _HOMES = {
+    "BuildOptions": "cogstage.graph.options",
     "CogStage": "cogstage.estimator",
     "CogstageError": "cogstage.errors",
+    "Corrections": "cogstage.rationale.corrections",
     "Dataset": "cogstage.knowledge.dataset",
     "Facts": "cogstage.knowledge.facts",
+    "Filter": "cogstage.rationale.filters",
+    "FittingView": "cogstage.knowledge.dataset",
     "Graph": "cogstage.graph.cooccurrence",
     "LeakageError": "cogstage.errors",
     "Prediction": "cogstage.rationale.record",
     "Reason": "cogstage.rationale.record",
     "UsageError": "cogstage.errors",
     "build_dataset": "cogstage.knowledge.build",
+    "build_graph": "cogstage.graph.build",
     "compare": "cogstage.evaluation.compare",
+    "discover": "cogstage.rationale.discover",
+    "evaluate": "cogstage.evaluation.evaluate",
+    "facts_from_omop": "cogstage.knowledge.omop",
     "facts_from_table": "cogstage.knowledge.table",
+    "facts_from_umls": "cogstage.knowledge.umls",
     "import_edges": "cogstage.graph.importers",
     "software_version": "cogstage.artefact",
 }
 
 __all__ = [
+    "BuildOptions",
     "CogStage",
     "CogstageError",
+    "Corrections",
     "Dataset",
     "Facts",
+    "Filter",
+    "FittingView",
     "Graph",
     "LeakageError",
     "Prediction",
     "Reason",
     "UsageError",
     "build_dataset",
+    "build_graph",
     "compare",
+    "discover",
+    "evaluate",
+    "facts_from_omop",
     "facts_from_table",
+    "facts_from_umls",
     "import_edges",
     "software_version",
 ]
