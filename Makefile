@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := .stamps
 
-.PHONY: demo test lint types imports unit bench mutants browser sbom clean
+.PHONY: demo test test-fast lint types imports unit bench mutants browser sbom clean
 
 demo: $(STAMPS)/core
 	$(BIN)/cogstage demo --out demo
@@ -23,6 +23,10 @@ imports:
 
 unit:
 	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
+
+# For daily work: no browser, database server, Spark, torchrun, nor anything else that takes long.
+test-fast: $(STAMPS)/all
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -q -m "not slow and not service"
 
 bench: $(STAMPS)/bench
 	$(BIN)/python -m benchmarks --quick all

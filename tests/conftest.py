@@ -1,4 +1,4 @@
-"""What tests of several rooms share."""
+"""What tests of several packages share."""
 
 from __future__ import annotations
 
@@ -9,6 +9,35 @@ import pytest
 
 if TYPE_CHECKING:
     from cogstage.estimator import CogStage
+
+
+REAL_SERVICES = (  # files whose tests start servers, browsers, clusters or many processes
+    "test_engine_spark",
+    "test_hospital_runs",
+    "test_harness",
+    "test_growth",
+    "test_attacks",
+    "test_connections",
+    "_browser",
+    "_crash",
+    "_offline",
+    "test_embedded_build",
+    "test_demo",
+    "test_compare.py",
+    "test_reader_memory",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests that need real services, so that ``make test-fast`` can leave them out."""
+    for item in items:
+        name = item.nodeid
+        if (
+            "postgres" in name
+            or "chromium" in getattr(item, "fixturenames", ())
+            or any(s in name for s in REAL_SERVICES)
+        ):
+            item.add_marker(pytest.mark.service)
 
 
 @pytest.fixture(scope="session")
