@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from planted_relation import planted
 
 from cogstage.errors import CogstageError
+from cogstage.evaluation.compare import dataset_name
 from cogstage.evaluation.comparison_folder import CellKey, ComparisonFolder
 from cogstage.evaluation.methods import GROUPS, expand, find, is_baseline, title
 from cogstage.evaluation.metrics import score
@@ -158,6 +161,17 @@ def test_lower_is_better_for_calibration(tmp_path: Path) -> None:
     assert values[best] == min(values.values())
 
 
+def test_data_sets_are_told_apart_by_negatives_and_seed() -> None:
+    data = planted(100)[1]
+    for options, name in (
+        ({"negatives": "degree", "seed": 0}, "degree"),
+        ({"negatives": "degree", "seed": 1}, "degree-seed1"),
+        ({"negatives": "uniform"}, "uniform"),
+        ({}, "dataset"),
+    ):
+        assert dataset_name(replace(data, manifest={"options": options})) == name
+
+
 def test_names() -> None:
     floor = ["always-positive", "degree", "popularity-head", "popularity-tail", "popularity-product", "ppmi"]
     assert expand(["floor", "degree", "svd+ntn"]) == [*floor, "svd+ntn"]
@@ -171,3 +185,45 @@ def test_names() -> None:
     assert title("of a later version") == "of a later version"
     assert find("cogstage-all").joint
     assert not find("cogstage").joint
+
+
+def test_splits_of_one_kind_are_pooled(tmp_path: Path) -> None:
+    """Two splits of three seeds each count as six runs; a difference that each alone leaves open may then show."""
+    first = made_up(tmp_path / "a", {"degree": 0.3, "svd+distmult": 1.0, "cogstage": 1.03}, ("causes",))
+    files = ComparisonFolder(tmp_path / "a").split("dev")
+    for key in list(first.cells):
+        other = key._replace(dataset="degree-seed1")
+        for old, new in (
+            (files.predictions(key), files.predictions(other)),
+            (files.replicates(key), files.replicates(other)),
+        ):
+            new.parent.mkdir(parents=True, exist_ok=True)
+            new.write_bytes(old.read_bytes())
+        cell = {**first.cells[key], "dataset": "degree-seed1"}
+        cell["metrics"] = {n: {**m, "value": m["value"] + 0.01} for n, m in cell["metrics"].items()}
+        files.cell(other).parent.mkdir(parents=True, exist_ok=True)
+        files.cell(other).write_text(json.dumps(cell))
+    both = Comparison.gather(tmp_path / "a")
+    (pool,) = both.pools
+    (name,) = pool.datasets
+    assert name == "2 splits of degree"
+    figure, alone = (
+        pool.figures(name, "auroc")["cogstage", "causes"],
+        both.figures("degree", "auroc")["cogstage", "causes"],
+    )
+    values = both.values("degree", "cogstage", "causes", "auroc")
+    every = np.concatenate([values, values + 0.01])
+    assert figure.seeds == 6
+    assert figure.mean == pytest.approx(every.mean())
+    assert figure.sd == pytest.approx(every.std(ddof=1))
+    assert figure.high - figure.low < alone.high - alone.low  # twice the pairs
+    assert figure.p is not None
+    assert alone.p is not None
+    assert figure.p < alone.p
+    ours = both.replicates("degree", "cogstage", "causes", "auroc")
+    order = np.random.default_rng(1).permutation(len(ours))
+    assert pool.replicates(name, "cogstage", "causes", "auroc") == pytest.approx((ours + ours[order]) / 2, abs=1e-6)
+    both.write(plots=False)
+    text = (tmp_path / "a" / "dev" / "table.md").read_text(encoding="utf-8")
+    assert "## AUROC on dev pairs, 2 splits of degree negatives" in text
+    assert Comparison.gather(tmp_path / "a").datasets == ["degree", "degree-seed1"]

@@ -10,7 +10,10 @@ import typer
 def compare(
     graph: Path = typer.Option(..., "--graph", "-g", help="Graph folder."),
     dataset: list[Path] = typer.Option(
-        ..., "--dataset", "-d", help="Data set folder; again for a second table (uniform beside degree negatives)."
+        ...,
+        "--dataset",
+        "-d",
+        help="Data set folder; again for a second table: other negatives, or another split (built with another seed).",
     ),
     out: Path = typer.Option(..., "--out", "-o", help="Folder that gathers the comparison; finished cells are kept."),
     methods: str | None = typer.Option(
@@ -53,7 +56,7 @@ def compare(
         loaded = Dataset.load(path)
         name = dataset_name(loaded)
         if name in data:
-            raise UsageError(f"{path}: a second data set with {name} negatives; compare them in two folders")
+            raise UsageError(f"{path}: a second data set named {name}; give it another seed, or compare in two folders")
         data[name] = loaded
     result = run(
         Graph.load(graph),

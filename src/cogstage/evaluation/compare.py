@@ -34,7 +34,7 @@ from cogstage.evaluation.comparison_folder import CellKey, ComparisonFolder, rea
 from cogstage.evaluation.comparison_process import VECTORS
 from cogstage.evaluation.inputs import dataset_hash, save_dataset
 from cogstage.evaluation.methods import encoder_of, expand, find, is_baseline
-from cogstage.evaluation.results import Comparison
+from cogstage.evaluation.results import SEED_MARK, Comparison
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import Dataset
 from cogstage.progress import SILENT, Progress
@@ -109,10 +109,13 @@ def compare(
 
 
 def dataset_name(data: Dataset) -> str:
-    """The data set's kind of negatives, which is what tells two data sets of one graph apart."""
+    """What tells two data sets of one graph apart: the kind of negatives, and the seed of the split if it is not 0."""
     options = data.manifest.get("options", {})
-    name = options.get("negatives", "dataset") if isinstance(options, Mapping) else "dataset"
-    return safe_name(name, "the data set's manifest")
+    if not isinstance(options, Mapping):
+        return "dataset"
+    name = safe_name(options.get("negatives", "dataset"), "the data set's manifest")
+    seed = options.get("seed", 0)
+    return f"{name}{SEED_MARK}{seed}" if isinstance(seed, int) and seed > 0 else name
 
 
 def _relations(data: Dataset, asked: Sequence[str] | None, split: str) -> list[str]:

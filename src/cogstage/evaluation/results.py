@@ -22,7 +22,10 @@ from cogstage.reporting import Section
 
 ALL_METRICS = (*METRICS, *RANKING)
 TESTED = ("f1", "auroc", "auprc")
+SPLIT_STEP = 1_000_000  # between the seeds of two splits that are pooled
 MACRO = "macro average"
+SEED_MARK = "-seed"
+"""Between the kind of negatives and the seed in the name of a data set whose split was not drawn with seed 0."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,8 @@ class Comparison:
     folder: Path
     split: str
     cells: dict[CellKey, dict[str, Any]] = field(repr=False)
+    sources: dict[CellKey, CellKey] = field(default_factory=dict, repr=False)
+    """Of a comparison that pools several data sets: the cell on disk behind each of its cells."""
 
     @classmethod
     def gather(cls, folder: Path | str, split: str = "dev") -> Comparison:
@@ -61,6 +66,28 @@ class Comparison:
     def datasets(self) -> list[str]:
         """Names of the data sets, ``degree`` first: claims rest on it."""
         return sorted({key[0] for key in self.cells}, key=lambda name: (name != "degree", name))
+
+    @property
+    def pools(self) -> list[Comparison]:
+        """For each kind of negatives with several splits, all of them as one data set.
+
+        A pair of data set and seed counts as a seed there, so that means, deviations and tests are over both.
+        """
+        groups: dict[str, list[str]] = {}
+        for dataset in self.datasets:
+            groups.setdefault(dataset.partition(SEED_MARK)[0], []).append(dataset)
+        result = []
+        for name, members in groups.items():
+            if len(members) > 1:
+                title = f"{len(members)} splits of {name}"
+                sources = {
+                    CellKey(title, key.method, key.relation, members.index(key.dataset) * SPLIT_STEP + key.seed): key
+                    for key in self.cells
+                    if key.dataset in members
+                }
+                cells = {key: self.cells[source] for key, source in sources.items()}
+                result.append(Comparison(self.folder, self.split, cells, sources))
+        return result
 
     @property
     def methods(self) -> list[str]:
@@ -89,7 +116,7 @@ class Comparison:
         """Bootstrap values of the mean over seeds, (B,)."""
         key = (dataset, method, relation)
         if key not in self._replicates:
-            loaded = [self._files.read_replicates(CellKey(*key, seed)) for seed in self.seeds(*key)]
+            loaded = [self._read_replicates(CellKey(*key, seed)) for seed in self.seeds(*key)]
             names = {name for one in loaded for name in one}
             self._replicates[key] = {
                 name: np.mean([one[name] for one in loaded if name in one], axis=0) for name in names
@@ -97,6 +124,18 @@ class Comparison:
         found = self._replicates[key]
         size = len(next(iter(found.values()))) if found else 1
         return found.get(metric, np.full(size, np.nan))
+
+    def _read_replicates(self, key: CellKey) -> dict[str, np.ndarray]:
+        """Bootstrap values of a cell; those of a further split in an order of their own, the same for all methods.
+
+        The draws of two splits are independent of each other, so which ones meet in an average must not depend on
+        the numbers of the heads.
+        """
+        values = self._files.read_replicates(self.sources.get(key, key))
+        number = key.seed // SPLIT_STEP if self.sources else 0
+        if not number:
+            return values
+        return {name: np.random.default_rng(number).permutation(value) for name, value in values.items()}
 
     @cached_property
     def _replicates(self) -> dict[tuple[str, str, str], dict[str, np.ndarray]]:

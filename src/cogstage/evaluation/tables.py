@@ -49,6 +49,10 @@ def comparison_report(comparison: Comparison) -> Report:
     for dataset in comparison.datasets:
         tables = [_main_table(comparison, dataset, metric) for metric in MAIN]
         sections.append(Section(f"{dataset} negatives", [*tables, _averages_table(comparison, dataset)]))
+    for pool in comparison.pools:
+        (name,) = pool.datasets
+        tables = [_main_table(pool, name, metric) for metric in MAIN]
+        sections.append(Section(f"{name} negatives", [*tables, _averages_table(pool, name)]))
     if len(comparison.datasets) > 1:
         sections.append(Section("Side by side", [_beside_table(comparison)]))
     return Report(f"Comparison of methods on {comparison.split} pairs", comparison.floor_warnings(), sections, [LEGEND])
