@@ -90,7 +90,14 @@ class BadRows:
         self.lines += other.lines
         self.first = (self.first + other.first)[:5]
         for what, count in other.notices.items():
-            self.notices[what] += count
+            self.notice(what, count)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: the arguments that give an equal one."""
+        return {
+            "skip": self.skip, "count": self.count, "lines": self.lines,
+            "first": self.first, "notices": dict(self.notices),
+        }  # fmt: skip
 
     def summary(self) -> list[str]:
         """Lines for the user: what was skipped and what should be known."""

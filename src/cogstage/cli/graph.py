@@ -61,6 +61,10 @@ def build(
     vocabulary: Path | None = typer.Option(None, help="--roll-up: folder of OMOP's concept tables."),
     add_to: Path | None = typer.Option(None, help="Count new files only and add them to this graph."),
     variants: bool = typer.Option(False, "--variants", help="Match plural and hyphen variants too."),
+    any_case: bool = typer.Option(False, "--any-case", help="Match abbreviations like MS in any case."),
+    context_rules: str | None = typer.Option(
+        None, metavar="FILE|de|es", help="Rules of negation and so on for text that is not English."
+    ),
     format: str = typer.Option("auto", help="Input format, detected by default; `cogstage graph formats` lists all."),
     column: list[str] | None = typer.Option(
         None, metavar="OURS=THEIRS", help="What a column is called in the table, like text=note_text."
@@ -105,6 +109,8 @@ def build(
         codes=cast('Literal["auto", "text", "codes", "both"]', count),
         ambiguity=cast("Ambiguity", ambiguity),
         variants=variants,
+        any_case=any_case,
+        context_rules=context_rules,
         format=format,
         reader=reader_options(
             [

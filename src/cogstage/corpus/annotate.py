@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -68,7 +69,9 @@ class WordCharacters(dict[str, str]):
         self.folded = folded
 
     def __missing__(self, word: str) -> str:
-        characters = "".join([self.folded.get(fold_token(token), UNKNOWN) for token in TOKEN.findall(word)])
+        known = self.folded  # an abbreviation in capitals is a token of its own
+        tokens = TOKEN.findall(word)
+        characters = "".join([known.get(token) or known.get(fold_token(token), UNKNOWN) for token in tokens])
         if len(self) < _MOST_REMEMBERED and len(word) <= _LONGEST_REMEMBERED:
             self[word] = characters
         return characters
@@ -96,7 +99,11 @@ class Annotator:
             for token in self.rules.tokens:
                 folded.setdefault(token, character(len(folded)))
             self._cues = compile_patterns(["".join(folded[t] for t in phrase) for phrase in self.rules.phrases])
+        self._left_out: Counter[int] = Counter()
         self._characters = WordCharacters(folded)
+        self._small = str.maketrans(
+            {folded[token]: folded[small] for token, small in lexicon.any_case.items() if small in folded}
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         rules = None if self.rules is default_rules() else self.rules
@@ -128,7 +135,7 @@ class Annotator:
     def _flags(self, encoded: str, starts: list[int], found: list[tuple[int, int, int]]) -> list[int] | None:
         """The context of each match; None where no cue stands in the text."""
         assert self.rules is not None
-        cues = self._cues.find(encoded)
+        cues = self._cues.find(encoded.translate(self._small) if self._small else encoded)
         if not cues:
             return None
         flags: list[int] = []
@@ -195,6 +202,7 @@ class Annotator:
                 flags = self._flags(encoded, starts, found)
                 if flags is not None:
                     leave_out = self.leave_out
+                    self._left_out.update([flag for flag in flags if flag & leave_out])
                     found = [match for match, flag in zip(found, flags, strict=True) if not flag & leave_out]
             text_index.extend([number] * len(found))
             if starts:
@@ -204,6 +212,15 @@ class Annotator:
             patterns.extend([match[2] for match in found])
         terms = self.lexicon.pattern_terms[np.array(patterns, np.int64)]
         return np.array(text_index, np.int32), np.array(sentence, np.int32), terms.astype(np.int32)
+
+    def take_left_out(self) -> tuple[int, ...]:
+        """How many mentions were left out since the last call, by the categories of :class:`Context`.
+
+        A mention that is negated and hypothetical counts for both.
+        """
+        counts = tuple(sum(n for flag, n in self._left_out.items() if flag & category) for category in Context)
+        self._left_out.clear()
+        return counts
 
     def _document_rows(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The rows of texts whose sentences do not matter, many texts in one search."""

@@ -32,6 +32,7 @@ class Context(enum.IntFlag):
 ANY = int(Context.NEGATED | Context.FAMILY | Context.HYPOTHETICAL | Context.HISTORICAL)
 DIRECTIONS = ("forward", "backward", "both", "stop", "nothing")
 COLUMNS = ("cue", "category", "direction", "reach")
+LANGUAGES = ("en", "de", "es")
 WHOLE_SENTENCE = 1 << 30
 
 
@@ -110,8 +111,17 @@ class ContextRules:
 
 @cache
 def default_rules() -> ContextRules:
-    """The rules that come with cogstage."""
+    """The English rules that come with cogstage."""
     return ContextRules.read()
+
+
+def rules_named(name: str | None) -> ContextRules | None:
+    """The rules of a language that comes with cogstage (``en``, ``de``, ``es``), or of a file; None for the default."""
+    if name is None or name == "en":
+        return None
+    if name in LANGUAGES:
+        return ContextRules.read(str(files("cogstage.corpus").joinpath(f"context_rules_{name}.tsv")))
+    return ContextRules.read(name)
 
 
 def _effect(cells: Sequence[str], where: str) -> Effect | None:
@@ -171,8 +181,9 @@ def flags_of(mentions: Sequence[tuple[int, int]], cues: Sequence[Cue], start: in
 
 
 def _inside(cue: Cue, firsts: Sequence[int], lasts: Sequence[int]) -> bool:
+    """Whether a cue is part of a mention; one that is all of it (NO: nitric oxide, or "NO FEVER") stays a cue."""
     place = bisect_right(firsts, cue.start) - 1
-    return place >= 0 and cue.end <= lasts[place]
+    return place >= 0 and cue.end <= lasts[place] and (firsts[place], lasts[place]) != (cue.start, cue.end)
 
 
 def _forward(cues: Sequence[Cue], end: int) -> Iterator[tuple[int, int, int]]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numba
 import numpy as np
 
-from cogstage.corpus.lexicon import BREAK, UNKNOWN
+from cogstage.corpus.lexicon import BREAK, LONGEST_EXACT, UNKNOWN
 from cogstage.corpus.tokens import FULL_LINE, WRAP_LINES, WRAP_WIDTH, fold_token
 
 WORD, SPACE, SYMBOL, UNSEEN = 0, 1, 2, 3
@@ -30,6 +30,9 @@ def _kind(character: str) -> int:
 
 
 FOLDED = np.array([ord("'") if chr(b) == "`" else ord(chr(b).lower()) for b in range(128)], np.uint8)
+
+
+AS_WRITTEN = np.arange(128).astype(np.uint8)
 
 
 class TokenTable:
@@ -69,7 +72,8 @@ class TokenTable:
         table = (self.keys, self.codes, self.tokens, self.pool, self.starts)
         length, found = _encode(raw, starts, table, self.kinds, FOLDED, out, begins, odd)
         for place, start, end in odd[:found].tolist():
-            out[place] = ord(self.characters.get(fold_token(text[start:end]), UNKNOWN))
+            token = text[start:end]
+            out[place] = ord(self.characters.get(token) or self.characters.get(fold_token(token), UNKNOWN))
         return out[:length], begins
 
     def _meet(self, raw: np.ndarray) -> int:
@@ -140,6 +144,14 @@ def _code(raw, start, end, low, high, table, folded):  # type: ignore[no-untyped
     return found
 
 
+@numba.njit(inline="always")
+def _has_capital(raw, start, end):  # type: ignore[no-untyped-def]
+    capital = False
+    for place in range(start, end):
+        capital = capital or 65 <= raw[place] <= 90
+    return capital
+
+
 @numba.njit(cache=True)
 def _is_wrapped(raw, start, end):  # type: ignore[no-untyped-def]
     lines, begun = 0, start
@@ -203,8 +215,14 @@ def _encode(raw, texts, table, kinds, folded, out, begins, odd):  # type: ignore
             elif not (byte == 34 or byte == 39 or byte == 41 or byte == 93 or byte == 0x201D or byte == 0x2019):
                 marked = False  # " ' ) ] ” ’ may stand behind the mark
             if ascii_alone:
-                low, high = _key(raw, token_start, place, folded)
-                out[length] = _code(raw, token_start, place, low, high, table, folded)
+                code = np.uint32(_UNKNOWN)
+                if place - token_start <= LONGEST_EXACT and _has_capital(raw, token_start, place):
+                    low, high = _key(raw, token_start, place, AS_WRITTEN)
+                    code = _code(raw, token_start, place, low, high, table, AS_WRITTEN)
+                if code == _UNKNOWN:
+                    low, high = _key(raw, token_start, place, folded)
+                    code = _code(raw, token_start, place, low, high, table, folded)
+                out[length] = code
             else:
                 odd[n_odd, 0], odd[n_odd, 1], odd[n_odd, 2] = length, token_start, place
                 n_odd += 1

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.resources import files
+from itertools import compress, product
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from cogstage.corpus.context import default_rules
-from cogstage.corpus.tokens import fold, folded_tokens
+from cogstage.corpus.tokens import fold, fold_token, folded_tokens, normalise
 from cogstage.corpus.variants import variants_of
 from cogstage.errors import CogstageError, UsageError
 from cogstage.tables import BadRows, expand, read_rows
 
 Ambiguity = Literal["first", "all", "skip"]
+Tokens = tuple[str, ...]
 AMBIGUITIES: tuple[Ambiguity, ...] = ("first", "all", "skip")
 
 UNKNOWN = "\x01"  # stands for every token that no term and no cue holds
 BREAK = "\x02"  # stands for a line end between sentences
 FIRST_CHARACTER = 0x20  # below: the reserved ones
+LONGEST_EXACT = 4
+MOST_CASES = 3  # a term with more words that are also abbreviations gets the form in capitals alone
 MOST_TOKENS = 0x10FFFF - 0x800 - FIRST_CHARACTER
 
 
@@ -46,8 +51,9 @@ class Entry:
 class Lexicon:
     """Terms by number, concepts by number, and which concepts a term names.
 
-    A term is known by its tokens: spellings that differ in case, white space or kind of dash are one term. With the
-    ambiguity rule ``all`` a term may name several concepts, otherwise one.
+    A term is known by its tokens: spellings that differ in case, white space or kind of dash are one term, but an
+    abbreviation (see :func:`is_exact`) is known by its capitals. With the ambiguity rule ``all`` a term may name
+    several concepts, otherwise one.
     """
 
     terms: tuple[str, ...]
@@ -56,7 +62,7 @@ class Lexicon:
     concept_types: tuple[str, ...]
     concept_starts: np.ndarray  # int64 (T + 1,): the concepts of term t are term_concepts[starts[t] : starts[t + 1]]
     term_concepts: np.ndarray  # int32
-    tokens: tuple[str, ...]  # folded; token i has the private character character(i)
+    tokens: tuple[str, ...]  # folded, or exact in capitals; token i has the private character character(i)
     pattern_terms: np.ndarray  # int32 (P,): the term that each pattern of the automaton stands for
     automaton: Any = field(repr=False, compare=False)  # daachorse, leftmost-longest over private characters
 
@@ -78,6 +84,17 @@ class Lexicon:
         found: list[int] = self.term_concepts[self.concept_starts[term] : self.concept_starts[term + 1]].tolist()
         return found
 
+    @cached_property
+    def any_case(self) -> dict[str, str]:
+        """Exact tokens (``MS``) -> the folded form (``ms``) that other terms or cues may hold."""
+        return {token: fold_token(token) for token in self.tokens if is_exact(token)}
+
+    @cached_property
+    def common_words(self) -> list[int]:
+        """Terms that are common English words in any case, and so will match in text that does not mean them."""
+        common = _common_words()
+        return [t for t, term in enumerate(self.terms) if not is_exact(term) and fold(term) in common]
+
     @classmethod
     def read(
         cls,
@@ -87,12 +104,15 @@ class Lexicon:
         variants: bool = False,
         bad: BadRows | None = None,
         cache: Path | str | bool = True,
+        any_case: bool = False,
     ) -> Lexicon:
         """Read tables ``term, concept, name, type`` (all but term optional) and compile them.
 
         ``ambiguity``: a term of several concepts stands for the ``first`` one listed, for ``all``, or is left out
         (``skip``). ``stop_list``: terms to leave out, given or as a file with one a line. ``variants``: plurals and
-        hyphens too. ``cache``: where compiled lexicons are kept (True: the user's cache folder; False: nowhere).
+        hyphens too. ``any_case``: abbreviations (one word of at most four characters, all capitals) match in any case,
+        and not as they are written only. ``cache``: where compiled lexicons are kept (True: the user's cache folder;
+        False: nowhere).
         """
         from cogstage.corpus import lexicon_cache
 
@@ -100,19 +120,21 @@ class Lexicon:
         if ambiguity not in AMBIGUITIES:
             raise UsageError(f"unknown ambiguity rule {ambiguity}; known are {', '.join(AMBIGUITIES)}")
         stopped = read_stop_list(stop_list)
-        files = expand(paths)
-        place = lexicon_cache.place(cache, files, [ambiguity, sorted(stopped), variants])
+        tables = expand(paths)
+        place = lexicon_cache.place(cache, tables, [ambiguity, sorted(stopped), variants, any_case])
         if place is not None and (kept := lexicon_cache.load(place, bad)) is not None:
             return kept
-        seen, first = bad.count, len(bad.first)
-        rows = read_rows(files, required=["term"], optional=["concept", "name", "type"], bad=bad)
+        counted = BadRows(skip=bad.skip)
+        rows = read_rows(tables, required=["term"], optional=["concept", "name", "type"], bad=counted)
         entries = (
             Entry(str(r["term"]), _text(r["concept"]), _text(r["name"]), _text(r["type"]), r.where("term"))
             for r in rows
         )
-        lexicon = cls.build(entries, ambiguity, stopped, variants, bad, ", ".join(map(str, files)))
+        where = ", ".join(map(str, tables))
+        lexicon = cls.build(entries, ambiguity, stopped, variants, counted, where, any_case)
         if place is not None:
-            lexicon_cache.save(lexicon, place, bad.count - seen, bad.first[first:])
+            lexicon_cache.save(lexicon, place, counted)
+        bad.add(counted)
         return lexicon
 
     @classmethod
@@ -124,64 +146,146 @@ class Lexicon:
         variants: bool = False,
         bad: BadRows | None = None,
         where: str = "lexicon",
+        any_case: bool = False,
     ) -> Lexicon:
         """A lexicon from rows at hand; ``where`` names them in messages."""
         bad = bad if bad is not None else BadRows()
         stopped = {folded_tokens(term) for term in stop_list}
-        spelling: dict[tuple[str, ...], str] = {}  # tokens of a term -> how it was first written
-        named: dict[tuple[str, ...], dict[str, None]] = {}  # -> its concepts, in order
-        places: dict[tuple[str, str], str] = {}  # (folded term, concept) -> where it stands
-        names: dict[str, str] = {}
-        types: dict[str, str] = {}
+        rows = _Rows(bad, any_case)
         for entry in entries:
-            tokens = folded_tokens(entry.term)
-            if not tokens:
-                bad.report(f"{entry.where}: the term is empty")
-                continue
-            folded = fold(entry.term)
-            concept = entry.concept or folded
-            if (folded, concept) in places:
-                earlier = places[folded, concept]
-                bad.report(f"{entry.where}: duplicate term {entry.term!r} (concept {concept}), as in {earlier}")
-                continue
-            places[folded, concept] = entry.where
-            if tokens in stopped:
-                continue
-            spelling.setdefault(tokens, " ".join(entry.term.split()))
-            named.setdefault(tokens, {})[concept] = None
-            if (name := entry.name or (None if entry.concept else entry.term)) and concept not in names:
-                names[concept] = name
-            if entry.type and concept not in types:
-                types[concept] = entry.type
-        if ambiguity == "skip":
-            named = {tokens: concepts for tokens, concepts in named.items() if len(concepts) == 1}
-        elif ambiguity == "first":
-            named = {tokens: {next(iter(concepts)): None} for tokens, concepts in named.items()}
+            rows.add(entry, stopped)
+        named = _settle(rows.concepts_by_term(), ambiguity)
         if not named:
             raise CogstageError(f"{where}: the lexicon holds no terms (or the stop list and ambiguity rule took them)")
         numbers: dict[str, int] = {}
         per_term = [[numbers.setdefault(c, len(numbers)) for c in concepts] for concepts in named.values()]
         keys, pattern_terms = list(named), list(range(len(named)))
         if variants:
-            taken = set(named)
-            for term, tokens in enumerate(list(named)):
-                for variant in variants_of(tokens):
-                    if variant not in taken and variant not in stopped:
-                        taken.add(variant)
-                        keys.append(variant)
-                        pattern_terms.append(term)
+            _add_variants(keys, pattern_terms, stopped)
+        _add_cases(keys, pattern_terms)
         token_list, patterns = _encode(keys, where)
         return cls(
-            terms=tuple(spelling[tokens] for tokens in named),
+            terms=tuple(rows.spelling[tokens] for tokens in named),
             concepts=tuple(numbers),
-            concept_names=tuple(names.get(concept) or concept for concept in numbers),
-            concept_types=tuple(types.get(concept, "") for concept in numbers),
+            concept_names=tuple(rows.names.get(concept) or concept for concept in numbers),
+            concept_types=tuple(rows.types.get(concept, "") for concept in numbers),
             concept_starts=np.concatenate([[0], np.cumsum([len(found) for found in per_term])]).astype(np.int64),
             term_concepts=np.array([concept for found in per_term for concept in found], np.int32),
             tokens=token_list,
             pattern_terms=np.array(pattern_terms, np.int32),
             automaton=compile_patterns(patterns),
         )
+
+
+class _Rows:
+    """The rows of a lexicon, gathered by the tokens that a term is known by."""
+
+    def __init__(self, bad: BadRows, any_case: bool) -> None:
+        self.bad, self.any_case = bad, any_case
+        self.spelling: dict[Tokens, str] = {}  # how a term was first written
+        self.names: dict[str, str] = {}
+        self.types: dict[str, str] = {}
+        self._concepts: dict[Tokens, dict[str, None]] = {}  # of each term, in order
+        self._lines: dict[tuple[str, str], str] = {}  # (term as written, concept) -> where it stands
+        self._capitals: set[tuple[Tokens, str]] = set()  # (folded, concept) of abbreviations
+        self._mixed: dict[tuple[Tokens, str], None] = {}  # of terms in other capitals ("Aids")
+
+    def add(self, entry: Entry, stopped: Collection[Tokens]) -> None:
+        """One row; the same term and concept twice is a bad row, another way to write its case is counted."""
+        folded = folded_tokens(entry.term)
+        if not folded:
+            self.bad.report(f"{entry.where}: the term is empty")
+            return
+        written = " ".join(normalise(entry.term).split())
+        concept = entry.concept or fold(entry.term)
+        if (written, concept) in self._lines:
+            earlier = self._lines[written, concept]
+            self.bad.report(f"{entry.where}: duplicate term {entry.term!r} (concept {concept}), as in {earlier}")
+            return
+        self._lines[written, concept] = entry.where
+        if folded in stopped:
+            return
+        exact = not self.any_case and len(folded) == 1 and is_exact(written)
+        tokens: Tokens = (written,) if exact else folded
+        if exact:
+            self._capitals.add((folded, concept))
+        elif written != written.lower():
+            self._mixed[folded, concept] = None
+        concepts = self._concepts.setdefault(tokens, {})
+        if concept in concepts:
+            self.bad.notice("terms of the lexicon that differ in case alone, taken as one")
+        concepts[concept] = None
+        self.spelling.setdefault(tokens, " ".join(entry.term.split()))
+        if (name := entry.name or (None if entry.concept else entry.term)) and concept not in self.names:
+            self.names[concept] = name
+        if entry.type and concept not in self.types:
+            self.types[concept] = entry.type
+
+    def concepts_by_term(self) -> dict[Tokens, dict[str, None]]:
+        """The concepts of each term; "Aids" beside "AIDS" of the same concept is the abbreviation written otherwise.
+
+        A term in small letters is not: it says that case does not matter.
+        """
+        for folded, concept in self._mixed:
+            small = (" ".join(folded), concept) in self._lines
+            if (folded, concept) in self._capitals and not small and concept in self._concepts.get(folded, ()):
+                del self._concepts[folded][concept]
+                self.bad.notice("terms of the lexicon that differ in case alone, taken as one")
+        return {tokens: concepts for tokens, concepts in self._concepts.items() if concepts}
+
+
+def is_exact(term: str) -> bool:
+    """Whether a word is an abbreviation that matches as it is written only: at most four characters, all capitals."""
+    return len(term) <= LONGEST_EXACT and term.isupper()
+
+
+def _settle(named: dict[Tokens, dict[str, None]], ambiguity: Ambiguity) -> dict[Tokens, dict[str, None]]:
+    """What a term of several concepts stands for."""
+    if ambiguity == "skip":
+        return {tokens: concepts for tokens, concepts in named.items() if len(concepts) == 1}
+    if ambiguity == "first":
+        return {tokens: {next(iter(concepts)): None} for tokens, concepts in named.items()}
+    return named
+
+
+def _add_variants(keys: list[Tokens], pattern_terms: list[int], stopped: Collection[Tokens]) -> None:
+    """Patterns for plurals, singulars and hyphens, where no term is written that way."""
+    taken = set(keys)
+    for term, tokens in enumerate(list(keys)):
+        if is_exact(tokens[0]):
+            continue
+        for variant in variants_of(tokens):
+            if variant not in taken and variant not in stopped:
+                taken.add(variant)
+                keys.append(variant)
+                pattern_terms.append(term)
+
+
+def _add_cases(keys: list[Tokens], pattern_terms: list[int]) -> None:
+    """Patterns for terms that hold the letters of an abbreviation, for in capitals the text will read as that.
+
+    Beside the abbreviation ALL, "all-trans" must be known as ALL-TRANS too.
+    """
+    exact = {fold_token(tokens[0]): tokens[0] for tokens in keys if len(tokens) == 1 and is_exact(tokens[0])}
+    if not exact:
+        return
+    taken = set(keys)
+    for tokens, term in list(zip(keys, pattern_terms, strict=True)):
+        at = [place for place, token in enumerate(tokens) if token in exact]
+        choices = product((False, True), repeat=len(at)) if len(at) <= MOST_CASES else [(True,) * len(at)]
+        for chosen in choices:
+            cased = list(tokens)
+            for place in compress(at, chosen):
+                cased[place] = exact[cased[place]]
+            if (key := tuple(cased)) not in taken:
+                taken.add(key)
+                keys.append(key)
+                pattern_terms.append(term)
+
+
+@cache
+def _common_words() -> frozenset[str]:
+    return frozenset(files("cogstage.corpus").joinpath("common_words.txt").read_text(encoding="utf-8").split())
 
 
 def compile_patterns(patterns: list[str]) -> Any:

@@ -45,10 +45,10 @@ def place(cache: Path | str | bool, files: Sequence[Path], options: list[Any]) -
     return (cache_folder() if cache is True else Path(cache)) / key[:32]
 
 
-def save(lexicon: Lexicon, where: Path, skipped: int, first_skipped: list[str]) -> None:
+def save(lexicon: Lexicon, where: Path, bad: BadRows) -> None:
     """Keep a compiled lexicon; a cache that cannot be written is no reason to fail."""
     automaton: bytes = lexicon.automaton.serialize()
-    made_with = {"skipped": skipped, "first": first_skipped, "automaton": hashlib.sha256(automaton).hexdigest()}
+    made_with = {"counted": bad.to_dict(), "automaton": hashlib.sha256(automaton).hexdigest()}
     try:
         with new_folder(where, KIND, made_with) as folder:
             pq.write_table(pa.table({"term": lexicon.terms}), folder / "terms.parquet")
@@ -74,7 +74,8 @@ def load(where: Path, bad: BadRows) -> Lexicon | None:
 
     try:
         made_with = read_meta(where, KIND, _FILES)["made_with"]
-        if made_with["skipped"] and not bad.skip:
+        counted = BadRows(**made_with["counted"])
+        if counted.count and not bad.skip:
             return None
         automaton = (where / "automaton.bin").read_bytes()
         if hashlib.sha256(automaton).hexdigest() != made_with["automaton"]:
@@ -93,8 +94,7 @@ def load(where: Path, bad: BadRows) -> Lexicon | None:
         os.utime(where)
     except (OSError, CogstageError, pa.ArrowException, ValueError, KeyError, TypeError):
         return None
-    bad.count += made_with["skipped"]
-    bad.first.extend(made_with["first"][: 5 - len(bad.first)])
+    bad.add(counted)
     return lexicon
 
 

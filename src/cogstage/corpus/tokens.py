@@ -11,7 +11,9 @@ import sys
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
+from heapq import merge
 from importlib.resources import files
+from operator import itemgetter
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
 MOST_MARKS = 30
@@ -76,6 +78,19 @@ def _abbreviations() -> dict[str, frozenset[str]]:
     return {kind: frozenset(listed) for kind, listed in words.items()}
 
 
+def _headings() -> frozenset[str]:
+    lines = files("cogstage.corpus").joinpath("section_headings.txt").read_text(encoding="utf-8").splitlines()
+    return frozenset(line.strip() for line in lines if line.strip() and not line.startswith("#"))
+
+
+HEADINGS = _headings()
+LONGEST_HEADING = 40  # characters
+_HEADING_BEFORE = re.compile(
+    rf"(?:^|\s)({'|'.join(map(re.escape, sorted(HEADINGS, key=len, reverse=True)))})\s?$", re.IGNORECASE
+)
+_LINE_HEADING = re.compile(rf"([^\W\d_][\w/&' -]{{1,{LONGEST_HEADING}}}):(?=\s|$)")
+_ITEM = re.compile(r"(?:[-*•·]|\d{1,2}[.)]|[a-z]\))\s")
+_NUMBERED = re.compile(r"(?<!\S)(\d{1,2})[.)]\s+(?=[^\W\d_])")
 ABBREVIATIONS = _abbreviations()
 _OPENERS = ABBREVIATIONS["opener"]
 
@@ -84,7 +99,44 @@ def sentence_breaks(text: str) -> Iterator[tuple[int, bool]]:
     """Where the second and later sentences of a normalised text begin; True where a line end separates them.
 
     A line is a sentence or several; a line that goes on in small letters, or that was wrapped by hand, is not an end.
+    A section heading and an item of a list begin a sentence wherever they stand.
     """
+    inside = _inner_breaks(text)
+    if not inside:
+        yield from _plain_breaks(text)
+        return
+    last = 0
+    for position, line_end in merge(_plain_breaks(text), ((place, False) for place in inside), key=itemgetter(0)):
+        if position > last:  # one that both see comes from the plain breaks, which are merged first
+            yield position, line_end
+            last = position
+
+
+def _inner_breaks(text: str) -> list[int]:
+    """Where section headings ("... Plan: rest") and items ("1. rest 2. fluids") begin inside a line, in order."""
+    breaks = []
+    colon = text.find(":")
+    while colon >= 0:
+        before = text[max(0, colon - LONGEST_HEADING) : colon]
+        if (heading := _HEADING_BEFORE.search(before)) is not None and heading[1][0].isupper():
+            breaks.append(colon - len(before) + heading.start(1))
+        colon = text.find(":", colon + 1)
+    if "1. " in text or "1) " in text:
+        expected = 0
+        for item in _NUMBERED.finditer(text):
+            number = int(item[1])
+            if number == 1:
+                expected = 2
+            elif number == expected:
+                breaks.append(item.start())
+                expected += 1
+    if "•" in text:
+        breaks.extend(place.start() for place in re.finditer("•", text))
+    return sorted(place for place in breaks if place > 0)
+
+
+def _plain_breaks(text: str) -> Iterator[tuple[int, bool]]:
+    """Sentences ended by a mark or by a line end."""
     wrapped: bool | None = None
     # white space at the end is left out: at each of its lines the search would run to the end of the text in vain
     for found in _POSSIBLE_END.finditer(text, 0, len(text.rstrip())):
@@ -97,13 +149,25 @@ def sentence_breaks(text: str) -> Iterator[tuple[int, bool]]:
                 yield end, text.count("\n", start, end) > 1
             continue
         if text.count("\n", start, end) == 1:
-            if text[end].islower():
-                continue
-            if wrapped is None:
-                wrapped = text.count("\n") >= WRAP_LINES and max(map(len, text.split("\n"))) <= WRAP_WIDTH
-            if wrapped and start - text.rfind("\n", 0, start) > FULL_LINE and text[start - 1] not in ":;":
+            runs_on = text[end].islower()
+            if not runs_on:
+                if wrapped is None:
+                    wrapped = text.count("\n") >= WRAP_LINES and max(map(len, text.split("\n"))) <= WRAP_WIDTH
+                full = start - text.rfind("\n", 0, start) > FULL_LINE
+                runs_on = wrapped and full and text[start - 1] not in ":;"
+            if runs_on:
+                if _begins_item(text, end):
+                    yield end, False
                 continue
         yield end, True
+
+
+def _begins_item(text: str, start: int) -> bool:
+    """Whether the line that begins there is an item of a list, or begins with a section heading."""
+    if _ITEM.match(text, start):
+        return True
+    heading = _LINE_HEADING.match(text, start)
+    return heading is not None and (heading[1][0].isupper() or heading[1].lower() in HEADINGS)
 
 
 def _ends_sentence(text: str, start: int, end: int) -> bool:

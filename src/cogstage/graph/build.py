@@ -22,6 +22,7 @@ from cogstage.artefact import (
     to_json,
     write_text,
 )
+from cogstage.corpus.context import Context
 from cogstage.corpus.formats.omop import OmopReader
 from cogstage.corpus.lexicon import Lexicon
 from cogstage.corpus.readers import open_reader
@@ -41,6 +42,7 @@ from cogstage.progress import SILENT, Progress
 from cogstage.tables import BadRows, expand
 
 Paths = str | Path | Sequence[str | Path]
+COMMON_SHOWN = 10  # common words that are named
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,7 @@ def _build(
                     f"{job.reader.files[0]}: no codes in {n_documents:,} documents; terms in text need a lexicon"
                 )
             job.progress.say("no term of the lexicon was found: the graph is empty")
+        _notice_matching(job, engine, census)
         made_with = {
             "how": "build",
             **options.as_meta(),
@@ -159,6 +162,26 @@ def _build(
     finally:
         engine.stop()
     return Built(nodes, edges, n_documents, census.n_units, bad.count)
+
+
+def _notice_matching(job: BuildJob, engine: Engine, census: Census) -> None:
+    """Say what context left out, and which common English words were counted as terms."""
+    lexicon, options = job.finder.lexicon, job.options
+    if lexicon is None or options.private is not None:  # exact counts stay with a private build
+        return
+    left_out = [run.left_out for run in engine.runs]
+    for category, count in zip(Context, map(sum, zip(*left_out, strict=True)), strict=False):
+        if count:
+            job.bad.notice(f"mentions left out as {str(category.name).lower()}", count)
+    number = {key: place for place, key in enumerate(job.keys.keys)}
+    counts: dict[str, int] = {}
+    for term in lexicon.common_words:
+        key = lexicon.terms[term] if options.level == "term" else lexicon.concepts[lexicon.first_concept[term]]
+        if key in number:  # rolled up otherwise
+            counts[lexicon.terms[term]] = int(census.units[number[key]])
+    for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:COMMON_SHOWN]:
+        if count:
+            job.bad.notice(f"{word!r}, a common English word, is a term of the lexicon; units that hold it", count)
 
 
 def _roll_up(job: BuildJob, level: str | Path | None, vocabulary: str | Path | None) -> RollUp | None:
@@ -275,7 +298,7 @@ def _lexicon(
     if lexicon is None or isinstance(lexicon, Lexicon):
         return lexicon
     progress.start("Reading the lexicon")
-    words = Lexicon.read(lexicon, options.ambiguity, stop_list, options.variants, bad)
+    words = Lexicon.read(lexicon, options.ambiguity, stop_list, options.variants, bad, any_case=options.any_case)
     progress.done(f"{len(words):,} terms of {len(words.concepts):,} concepts")
     return words
 

@@ -64,6 +64,8 @@ class BuildOptions:
     codes: Literal["auto", "text", "codes", "both"] = "auto"  # auto: codes where there is no lexicon or no text
     ambiguity: Ambiguity = "first"
     variants: bool = False
+    any_case: bool = False  # abbreviations match in any case, and not in their capitals only
+    context_rules: str | None = None  # a file of cues, or the language of rules that come with cogstage
     format: str = "auto"
     reader: dict[str, Any] = field(default_factory=dict)  # options of the format's reader
 
@@ -116,6 +118,8 @@ class BuildOptions:
             "count": self.codes,
             "ambiguity": self.ambiguity,
             "variants": self.variants,
+            "any_case": self.any_case,
+            "context_rules": self.context_rules,
             "format": self.format,
             "reader": dict(self.reader),
         }

@@ -37,6 +37,7 @@ class Run:
     last: int
     documents: int
     codes: tuple[str, ...]
+    left_out: tuple[int, ...] = ()
 
     def rows(self, low: int = 0, high: int = 2**64) -> Found:
         """The rows of the groups low ... high (not included)."""
@@ -93,8 +94,9 @@ class WorkFolder:
             about = json.loads(path.read_text(encoding="utf-8"))
             if not path.with_suffix(".npy").exists() or about["first"] != (found[-1].last if found else 0):
                 break
-            codes = tuple(about["codes"])
-            found.append(Run(path.with_suffix(".npy"), about["first"], about["last"], about["documents"], codes))
+            codes, left_out = tuple(about["codes"]), tuple(about["left_out"])
+            rows = path.with_suffix(".npy")
+            found.append(Run(rows, about["first"], about["last"], about["documents"], codes, left_out))
         return found
 
     def add_run(self, found: Found, first: int, last: int, documents: int, name: str = "run") -> None:
@@ -108,6 +110,7 @@ class WorkFolder:
         with new_file(path) as temporary, temporary.open("wb") as handle:
             np.save(handle, stored)
         about = {"first": first, "last": last, "documents": documents, "codes": list(found.codes)}
+        about["left_out"] = list(found.left_out)
         write_text(path.with_suffix(".json"), to_json(about))
 
     def block(self, number: int, of: int) -> Path:

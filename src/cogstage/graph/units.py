@@ -13,6 +13,7 @@ from hashlib import blake2b
 import numpy as np
 
 from cogstage.corpus.annotate import Annotator
+from cogstage.corpus.context import rules_named
 from cogstage.corpus.lexicon import Lexicon
 from cogstage.corpus.records import Document
 from cogstage.errors import UsageError
@@ -53,6 +54,7 @@ class Found:
 
     rows: Rows
     codes: tuple[str, ...] = ()
+    left_out: tuple[int, ...] = ()  # mentions that context left out, by the categories of Context
 
 
 class Keys:
@@ -111,7 +113,11 @@ class Finder:
             raise UsageError("counting terms in text needs a lexicon")
         self.options, self.salt = options, salt
         self.lexicon = lexicon
-        self.annotator = None if lexicon is None else Annotator(lexicon, context=not options.keep_context)
+        self.annotator = (
+            None
+            if lexicon is None
+            else Annotator(lexicon, context=not options.keep_context, rules=rules_named(options.context_rules))
+        )
         keys = Keys(lexicon, options.level)
         self.known, self._n_known = keys.known, keys.n_known
 
@@ -130,7 +136,8 @@ class Finder:
         if self.options.unit == "sentence":
             units = marks[index] + sentence.astype(np.int64).view(np.uint64) * SPREAD
         day = self._days(documents)[index] if self.options.order else None
-        return Found(Rows.of(group[index], units.view(np.int64), term, day), codes)
+        left_out = () if self.annotator is None else self.annotator.take_left_out()
+        return Found(Rows.of(group[index], units.view(np.int64), term, day), codes, left_out)
 
     def _days(self, documents: Sequence[Document]) -> np.ndarray:
         dates = (document.date for document in documents)

@@ -10,12 +10,15 @@ from cogstage.errors import UsageError
 from cogstage.graph.counting import Census
 from cogstage.graph.edges import Edges
 from cogstage.graph.job import BuildJob, Nodes
+from cogstage.graph.runs import Run
 
 ENGINES = ("local", "spark")
 
 
 class Engine(Protocol):
     """Finds the keys of a job's documents, then counts them; the methods are called in the order given here."""
+
+    runs: list[Run]  # what was found; complete after :meth:`find`
 
     def find(self) -> int:
         """Find the keys of all documents that are not done yet; the number of documents that were read."""

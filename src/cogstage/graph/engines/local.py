@@ -147,7 +147,8 @@ def join_found(parts: Sequence[Found], n_known: int) -> Found:
             rows.append(replace(part.rows, term=table[part.rows.term]))
         else:
             rows.append(part.rows)
-    return Found(Rows.join(rows), tuple(numbers))
+    left_out = tuple(map(sum, zip(*(part.left_out for part in parts), strict=True)))
+    return Found(Rows.join(rows), tuple(numbers), left_out)
 
 
 class RunWriter:

@@ -12,7 +12,7 @@ import os
 import socket
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +105,7 @@ class SparkEngine:
         for item in ends:
             if item[0] == "end":
                 _, part, pieces, bad, names = item
-                about = {"pieces": pieces, "bad": asdict(bad), "names": names.to_dict()}
+                about = {"pieces": pieces, "bad": bad.to_dict(), "names": names.to_dict()}
                 write_text(_end(self.job.work, part), to_json(about))
         for item in ends:
             if item[0] == "error":

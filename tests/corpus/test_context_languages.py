@@ -1,0 +1,106 @@
+"""German and Spanish rules on sentences whose answer is plain to a reader; headings, list items, what was left out."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+from corpus_files import put
+
+from cogstage.corpus.annotate import Annotator
+from cogstage.corpus.context import Context, rules_named
+from cogstage.corpus.lexicon import Entry, Lexicon
+from cogstage.errors import UsageError
+from cogstage.graph.build import build_graph
+from cogstage.graph.cooccurrence import Graph
+from cogstage.graph.options import BuildOptions
+from cogstage.tables import BadRows
+
+
+def cases(language: str) -> list[tuple[str, list[str]]]:
+    path = Path(__file__).with_name(f"context_cases_{language}.tsv")
+    with path.open(encoding="utf-8", newline="") as handle:
+        rows = list(csv.DictReader(handle, delimiter="\t", quoting=csv.QUOTE_NONE))
+    return [(row["sentence"], row["answers"].split(";")) for row in rows]
+
+
+@pytest.mark.parametrize("language", ["de", "es"])
+def test_every_sentence_is_judged_as_a_reader_would(language: str) -> None:
+    sentences = cases(language)
+    assert len(sentences) >= 60
+    terms = {term.lower() for sentence, _ in sentences for term in re.findall(r"\[([^]]+)\]", sentence)}
+    annotator = Annotator(Lexicon.build(Entry(term) for term in sorted(terms)), rules=rules_named(language))
+    wrong = []
+    for sentence, answers in sentences:
+        mentions = annotator.annotate(re.sub(r"[\[\]]", "", sentence))
+        given = [",".join(f.name.lower() for f in Context if m.context & f) or "plain" for m in mentions]  # type: ignore[union-attr]
+        if given != answers:
+            wrong.append((sentence, answers, given))
+    assert wrong == []
+
+
+def test_rules_by_name_or_file(tmp_path: Path) -> None:
+    assert rules_named(None) is rules_named("en") is None
+    mine = rules_named(str(put(tmp_path / "mine.tsv", "cue\tcategory\tdirection\treach\nbla\tnegated\tforward\t\n")))
+    assert mine is not None
+    assert mine.phrases == (("bla",),)
+    with pytest.raises(UsageError, match="cannot be read"):
+        rules_named("klingon")
+
+
+TERMS = ["fever", "cough", "rash", "aspirin", "diabetes", "pneumonia", "chest pain"]
+
+
+@pytest.mark.parametrize(
+    ("text", "counted"),
+    [
+        ("No fever\nmedications: aspirin", ["aspirin"]),
+        ("no fever ASSESSMENT: pneumonia", ["pneumonia"]),
+        ("Family history: diabetes Plan: aspirin", ["aspirin"]),
+        ("1. no fever 2. cough 3. rash", ["cough", "rash"]),
+        ("1) no fever 2) cough", ["cough"]),
+        ("denies fever\n- cough\n- rash", ["cough", "rash"]),
+        ("denies fever\n2) cough", ["cough"]),
+        ("no fever • cough", ["cough"]),
+        ("denied\nany of the following: fever, cough", []),
+        ("Grade 2. no fever, cough", []),
+        ("No fever,\nchest pain or rash", []),
+        ("without\ncough: dry or rash", []),
+    ],
+)
+def test_a_scope_ends_at_headings_and_items(text: str, counted: list[str]) -> None:
+    annotator = Annotator(Lexicon.build(Entry(term) for term in TERMS))
+    rows = annotator.term_rows([text])[2]
+    assert [annotator.lexicon.terms[term] for term in rows.tolist()] == counted
+
+
+def test_a_heading_in_wrapped_text_begins_a_sentence() -> None:
+    lines = ["The patient came to the clinic today and said he has had no"] * 4
+    text = "\n".join([*lines, "Medications: aspirin twice a day with food and some water"])
+    annotator = Annotator(Lexicon.build(Entry(term) for term in TERMS))
+    assert [m.negated for m in annotator.annotate(text)] == [False]
+
+
+def test_the_build_says_what_context_left_out(tmp_path: Path) -> None:
+    texts = [
+        "No fever, cough.",
+        "Mother had diabetes. He has a rash, on aspirin.",
+        "Rule out pneumonia. History of rash.",
+    ]
+    notes = put(tmp_path / "n.tsv", "doc_id\ttext\n" + "".join(f"{n}\t{text}\n" for n, text in enumerate(texts)))
+    lexicon = put(tmp_path / "l.tsv", "term\n" + "\n".join(TERMS) + "\n")
+    bad = BadRows()
+    build_graph(notes, tmp_path / "graph", lexicon, bad=bad)
+    left_out = {what.split()[-1]: count for what, count in bad.notices.items() if "left out as" in what}
+    assert left_out == {"negated": 2, "family": 1, "hypothetical": 1, "historical": 1}
+    build_graph(notes, tmp_path / "graph", lexicon, BuildOptions(keep_context=True), bad=(bad := BadRows()))
+    assert not bad.notices
+
+
+def test_a_build_with_german_rules(tmp_path: Path) -> None:
+    notes = put(tmp_path / "n.tsv", "doc_id\ttext\n1\tKein Fieber, aber Husten und Schnupfen.\n")
+    lexicon = put(tmp_path / "l.tsv", "term\nFieber\nHusten\nSchnupfen\n")
+    build_graph(notes, tmp_path / "graph", lexicon, BuildOptions(context_rules="de"))
+    assert Graph.load(tmp_path / "graph").vocabulary.term == ("husten", "schnupfen")
