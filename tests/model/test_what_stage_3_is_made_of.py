@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import torch
 from benchmarks.planted import Plan, planted
 
 from cogstage.model.config import Config
@@ -30,3 +33,22 @@ def test_associations_are_terms_of_training_facts() -> None:
     dev = data.pairs(view.relations[0], "dev")
     answer = training._answer(dev.head, dev.tail, 0, -1)
     assert set(answer.association.flatten().tolist()) <= known
+
+
+def test_a_relations_own_triples_never_count_against_it_whatever_the_labels() -> None:
+    """Labels turned round pull the weight of the relation's own triples below 0; it must stay."""
+    graph, data = planted(Plan())
+    pairs = {
+        key: replace(value, label=(1 - value.label).astype(value.label.dtype)) if key[1] == "train" else value
+        for key, value in data._pairs.items()
+    }
+    options = OPTIONS.replace(decision_epochs=3, decision_rate=0.2, decision_steps=60)
+    training = prepare(graph, replace(data, _pairs=pairs).for_fitting(), [0], options, 0)
+    rng = np.random.default_rng(0)
+    for number in range(training.rounds):
+        training.run_round(number, rng)
+    decision = training.network.decision
+    own = decision.own[0]
+    with torch.no_grad():
+        assert (decision.value[0][own] == 0).all()  # pulled down to where it may go, and no further
+        assert (6 * decision.value[0] + decision.fact[0])[own].min() >= -1e-6
