@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,7 @@ def load_dataset(path: Path) -> Dataset:
                 split: Triples(*(arrays[f"{split}/facts/{part}"] for part in ("head", "relation", "tail")))
                 for split in SPLITS
             }
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise CogstageError(f"{path} is damaged ({error}); start the comparison in a new folder") from error
     return Dataset(tuple(about["relations"]), about["vocabulary_hash"], about["n_nodes"], {}, {}, pairs, facts)
 

@@ -59,12 +59,3 @@ def summarise(rank: np.ndarray, weights: np.ndarray | None = None) -> dict[str, 
         for k in HITS:
             values[f"hits@{k}"] = weights @ (rank <= k).astype(np.float64) / total
     return values
-
-
-def rank_metrics(
-    questions: Ranking, scorer: Scorer, batch_pairs: int = BATCH_PAIRS, progress: Progress = SILENT
-) -> dict[str, float]:
-    """Filtered MRR and Hits@1/3/10 of a scorer."""
-    if not len(questions.head):
-        return dict.fromkeys(RANKING, float("nan"))
-    return {name: float(value[0]) for name, value in summarise(ranks(questions, scorer, batch_pairs, progress)).items()}
