@@ -167,6 +167,8 @@ def test_data_sets_are_told_apart_by_negatives_and_seed() -> None:
         ({"negatives": "degree", "seed": 0}, "degree"),
         ({"negatives": "degree", "seed": 1}, "degree-seed1"),
         ({"negatives": "uniform"}, "uniform"),
+        ({"negatives": "degree", "split": "random"}, "degree"),
+        ({"negatives": "degree", "split": "cold-head", "seed": 2}, "degree-cold-head-seed2"),
         ({}, "dataset"),
     ):
         assert dataset_name(replace(data, manifest={"options": options})) == name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from html.parser import HTMLParser
 
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cogstage.reporting import Cell, Report, Section, Table, csv_text, figure_text, interval_text, p_text
+from cogstage.reporting import Cell, Report, Section, Table, csv_text, figure_text, interval_text, json_ready, p_text
 from cogstage.reporting.escape import one_line
 from cogstage.reporting.plots import thinned
 
@@ -161,3 +162,10 @@ def test_a_thinned_curve_keeps_its_ends_and_order() -> None:
     assert (np.diff(thin_x) > 0).all()
     assert thinned((x[:5], x[:5]))[0] is not None
     assert len(thinned((x[:5], x[:5]))[0]) == 5
+
+
+def test_json_without_what_json_does_not_have() -> None:
+    value = {"a": [1.0, float("nan"), (float("inf"), "x")], "b": {"c": -float("inf"), "d": True, "e": None, "f": 3}}
+    ready = json_ready(value)
+    assert ready == {"a": [1.0, None, [None, "x"]], "b": {"c": None, "d": True, "e": None, "f": 3}}
+    json.dumps(ready, allow_nan=False)

@@ -50,6 +50,7 @@ def compare(
     from cogstage.evaluation.tables import comparison_report
     from cogstage.graph.cooccurrence import Graph
     from cogstage.knowledge.dataset import Dataset
+    from cogstage.reporting import json_ready
 
     data = {}
     for path in dataset:
@@ -72,7 +73,7 @@ def compare(
         test,
     )
     if as_json:
-        print_json(list(result.rows()))
+        print_json(json_ready(list(result.rows())))
     else:
         typer.echo(comparison_report(result).markdown())
 

@@ -44,6 +44,7 @@ def evaluate(
     """
     from cogstage.cli.console import print_json
     from cogstage.errors import UsageError
+    from cogstage.reporting import json_ready
 
     if (dataset is None) == (reference is None):
         raise UsageError("give a data set with --dataset or a reference set with --reference")
@@ -63,7 +64,7 @@ def evaluate(
     if out is not None:
         _write(out, result, report)
     if as_json:
-        print_json(result)
+        print_json(json_ready(result))
     else:
         typer.echo(report.text())
 
@@ -148,7 +149,8 @@ def _check_out(out: Path) -> None:
 
 def _write(out: Path, result: dict[str, Any], report: Report) -> None:
     from cogstage.artefact import to_json, write_text
+    from cogstage.reporting import json_ready
 
     report.write(out / "report.html")
-    write_text(out / "metrics.json", to_json(result))
+    write_text(out / "metrics.json", to_json(json_ready(result)))
     typer.echo(f"wrote {out / 'metrics.json'} and {out / 'report.html'}", err=True)

@@ -109,12 +109,17 @@ def compare(
 
 
 def dataset_name(data: Dataset) -> str:
-    """What tells two data sets of one graph apart: the kind of negatives, and the seed of the split if it is not 0."""
+    """What tells two data sets of one graph apart: the negatives, and the split and its seed if they are not the usual.
+
+    ``degree``, ``degree-cold-head``, ``degree-seed1`` and so on.
+    """
     options = data.manifest.get("options", {})
     if not isinstance(options, Mapping):
         return "dataset"
     name = safe_name(options.get("negatives", "dataset"), "the data set's manifest")
-    seed = options.get("seed", 0)
+    split, seed = options.get("split", "random"), options.get("seed", 0)
+    if split != "random":
+        name += "-" + safe_name(split, "the data set's manifest")
     return f"{name}{SEED_MARK}{seed}" if isinstance(seed, int) and seed > 0 else name
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 UNDEFINED = "–"
 
@@ -24,3 +25,12 @@ def interval_text(value: float | None, low: float, high: float, digits: int = 3,
 def p_text(p: float) -> str:
     """A p value as papers print it."""
     return "< 0.001" if p < 0.001 else figure_text(p)
+
+
+def json_ready(value: Any) -> Any:
+    """The same with null for NaN and infinities, which JSON does not have."""
+    if isinstance(value, dict):
+        return {key: json_ready(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_ready(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
