@@ -17,7 +17,14 @@ def build(
     facts: Path = typer.Option(..., "--facts", "-f", help="Facts folder."),
     out: Path = typer.Option(..., "--out", "-o", help="Data set folder to write."),
     negatives: str = typer.Option("degree", help="Negatives in the pairs: uniform, degree or hard."),
-    split: str = typer.Option("random", help="What is dealt out: random (pairs), cold-head or cold-tail."),
+    split: str = typer.Option("random", help="What is dealt out: random (pairs), cold-head, cold-tail or time."),
+    before: int | None = typer.Option(
+        None, metavar="YEAR", help="With --split time: fit on facts stated before this year, test on later ones."
+    ),
+    hold_out: Path | None = typer.Option(
+        None, help="Table of pairs (head, tail or outcome) to keep out of the data set, such as a reference set."
+    ),
+    outcomes: Path | None = typer.Option(None, help="Table of the concepts (outcome, tail) of --hold-out's outcomes."),
     relation: list[str] = typer.Option([], "--relation", "-r", help="Only this relation (may be given several times)."),
     minimum: int = typer.Option(100, help="Leave out relations with fewer facts in the graph."),
     cap: int | None = typer.Option(None, help="At most so many facts a relation."),
@@ -33,6 +40,7 @@ def build(
     from cogstage.graph.cooccurrence import Graph
     from cogstage.knowledge.build import build_dataset
     from cogstage.knowledge.facts import Facts
+    from cogstage.knowledge.hold_out import HoldOut
     from cogstage.knowledge.leakage_text import counts_text
 
     dataset = build_dataset(
@@ -45,6 +53,8 @@ def build(
         minimum=minimum,
         cap=cap,
         relations=tuple(relation) or None,
+        before=before,
+        hold_out=None if hold_out is None else HoldOut.read(hold_out, outcomes),
         progress=progress(),
     )
     if as_json:

@@ -14,15 +14,18 @@ import pyarrow.parquet as pq
 from cogstage.artefact import file_hash, new_folder, to_json, write_text
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
+from cogstage.graph.privacy import privacy_text
 from cogstage.knowledge.choices import one_of
 from cogstage.knowledge.dataset import SPLITS, Dataset
 from cogstage.knowledge.edge_lookup import EdgeLookup
 from cogstage.knowledge.facts import Facts
+from cogstage.knowledge.hold_out import HoldOut, hold_out_report, taken_out
 from cogstage.knowledge.leakage import leakage_report
 from cogstage.knowledge.leakage_text import leakage_text
 from cogstage.knowledge.located import Concepts, Located, locate
 from cogstage.knowledge.negatives import Drawn, Negatives, draw_negatives
 from cogstage.knowledge.splits import SHARES, SplitKind, split_facts
+from cogstage.knowledge.time_split import check_graph_until, dated_facts, time_report, time_warnings
 from cogstage.progress import SILENT, Progress
 
 FEW = 1_000  # facts of a relation below which results are shaky; the paper took no relation with fewer
@@ -38,6 +41,7 @@ class BuildOptions:
     minimum: int = 100  # relations with fewer facts in the graph are left out
     cap: int | None = None  # at most so many facts a relation, drawn at random
     relations: tuple[str, ...] | None = None  # only these; None takes all that the facts hold
+    before: int | None = None  # with a split by time: train and dev are facts stated before this year, test later ones
 
     def check(self) -> None:
         """Raise where an option makes no sense."""
@@ -47,6 +51,8 @@ class BuildOptions:
             raise UsageError(f"the cap of {self.cap} facts a relation lies below the minimum of {self.minimum}")
         if self.seed < 0:
             raise UsageError(f"the seed must not be negative, and is {self.seed}")
+        if (self.split is SplitKind.TIME) != (self.before is not None):
+            raise UsageError("split=time and before=YEAR belong together; give both or neither")
 
 
 def build_dataset(
@@ -59,12 +65,16 @@ def build_dataset(
     minimum: int = 100,
     cap: int | None = None,
     relations: tuple[str, ...] | None = None,
+    before: int | None = None,
+    hold_out: HoldOut | None = None,
     progress: Progress = SILENT,
 ) -> Dataset:
     """Build the data set folder ``out`` and return it; the same input and seed give the same bytes.
 
     All three kinds of negatives are drawn and saved under ``negatives/``; the one named by ``negatives`` also stands
-    in ``pairs/``, where models and evaluations read.
+    in ``pairs/``, where models and evaluations read. ``split="time"`` takes facts stated before the year ``before`` for
+    train and dev, and later ones for test. Facts that join a pair of ``hold_out`` stand in no split, and the pair is
+    nowhere a negative.
     """
     options = BuildOptions(
         one_of(Negatives, negatives, "negatives"),
@@ -73,17 +83,33 @@ def build_dataset(
         minimum,
         cap,
         None if relations is None else tuple(relations),
+        before,
     )
     options.check()
+    unknown_until = None if before is None else check_graph_until(graph.made_with, before)
     concepts = Concepts.of(graph.vocabulary, facts.matched)
     progress.start("Placing the facts on the graph")
     everything, coverage = locate(facts, graph.vocabulary, concepts)
     known = np.unique(everything.pair)
-    chosen, left_out = _choose(everything, options, progress)
+    usable = everything
+    kept: dict[str, int] = {}
+    held: dict[str, Any] = {}
+    if hold_out is not None:
+        pairs, missing = hold_out.numbers(graph.vocabulary, concepts, facts.matched)
+        known = np.union1d(known, pairs)
+        mask, taken = taken_out(usable, pairs)
+        usable, held = usable.take(~mask), hold_out_report(hold_out, pairs, missing, taken)
+        said = ", ".join(f"{name} {count:,}" for name, count in taken.items()) or "none"
+        progress.say(f"held out: {len(pairs):,} pairs of concepts; facts taken out: {said}")
+    if before is not None:
+        mask, kept = dated_facts(usable, before)
+        usable = usable.take(mask)
+        progress.say("facts " + ", ".join(f"{what}: {count:,}" for what, count in kept.items()))
+    chosen, left_out = _choose(usable, options, progress)
     progress.done(f"{len(chosen):,} pairs hold {len(chosen.relations)} relations")
 
     progress.start("Splitting and drawing negatives", len(Negatives))
-    side = split_facts(chosen, concepts, options.split, np.random.default_rng([seed, 1]))
+    side = split_facts(chosen, concepts, options.split, np.random.default_rng([seed, 1]), before=before or 0)
     _report_unsplittable(chosen, side, progress)
     drawn = {}
     edges = EdgeLookup(graph)
@@ -95,8 +121,14 @@ def build_dataset(
 
     progress.start("Looking for leaks")
     report = leakage_report(graph.vocabulary.name, edges, chosen, side, drawn, concepts)
+    if before is not None:
+        of_mode, until = drawn[options.negatives], graph.made_with.get("until")
+        report["time"] = time_report(before, chosen, side, of_mode, edges, until, kept)
+        report["warnings"] += time_warnings(report["time"], unknown_until)
     counts = _counts(chosen, side, drawn[options.negatives])
-    with new_folder(out, "dataset", {**asdict(options), "graph": graph.hash, "facts": facts.hash}) as folder:
+    privacy = privacy_text(graph.made_with)
+    made_with = {**asdict(options), "graph": graph.hash, "facts": facts.hash, "privacy": privacy}
+    with new_folder(out, "dataset", made_with) as folder:
         _write_tables(folder, graph, chosen, side, drawn, options)
         write_text(folder / "leakage.json", to_json(report))
         write_text(folder / "leakage.txt", leakage_text(report, counts))
@@ -104,12 +136,13 @@ def build_dataset(
             "relations": list(chosen.relations),
             "vocabulary_hash": graph.vocabulary.hash,
             "nodes": graph.n_nodes,
-            "graph": {"hash": graph.hash, "nodes": graph.n_nodes, "edges": graph.n_edges},
+            "graph": {"hash": graph.hash, "nodes": graph.n_nodes, "edges": graph.n_edges, "privacy": privacy},
             "facts": {"hash": facts.hash, "facts": len(facts)},
             "seed": seed,
             "options": {**asdict(options), "shares": list(SHARES)},
             "counts": counts,
             "coverage": coverage,
+            "held out": held,
             "left out": {**left_out, "pairs that no split can hold": int(np.sum(side < 0))},
             "negatives wanting": {m.value: _by_relation(d.short) for m, d in drawn.items()},
             "hard negatives that do not co-occur": _by_relation(drawn[Negatives.HARD].not_hard),
@@ -136,7 +169,7 @@ def _choose(facts: Located, options: BuildOptions, progress: Progress) -> tuple[
             few[name] = int(size[index])
             progress.say(
                 f"warning: {name} is left out: {size[index]:,} facts in the graph, {options.minimum:,} are needed "
-                "(--minimum)"
+                "(minimum)"
             )
             continue
         keep.append(index)
@@ -145,7 +178,7 @@ def _choose(facts: Located, options: BuildOptions, progress: Progress) -> tuple[
     if not keep:
         found = ", ".join(f"{name} {count:,}" for name, count in few.items())
         raise CogstageError(
-            f"no relation has {options.minimum:,} facts with both ends in the graph ({found}); lower --minimum, or "
+            f"no relation has {options.minimum:,} facts with both ends in the graph ({found}); lower minimum, or "
             "use a graph with more terms"
         )
     mask = np.isin(facts.relation, keep)
@@ -163,7 +196,7 @@ def _choose(facts: Located, options: BuildOptions, progress: Progress) -> tuple[
     renumber = np.full(len(facts.relations), -1, np.int16)
     renumber[keep] = np.arange(len(keep))
     names = tuple(facts.relations[index] for index in keep)
-    chosen = Located(names, chosen.head, renumber[chosen.relation], chosen.tail, chosen.pair)
+    chosen = Located(names, chosen.head, renumber[chosen.relation], chosen.tail, chosen.pair, chosen.year)
     return chosen, {"relations with too few facts": few, "facts above the cap": capped}
 
 
@@ -177,7 +210,7 @@ def _report_unsplittable(facts: Located, side: np.ndarray, progress: Progress) -
         sizes = np.bincount(side[(facts.relation == index) & (side >= 0)], minlength=3)
         for split, size in zip(SPLITS, sizes.tolist(), strict=True):
             if not size:
-                progress.say(f"warning: {relation} has no {split} facts; more facts or another --split are needed")
+                progress.say(f"warning: {relation} has no {split} facts; more facts or another split are needed")
 
 
 def _report_missing(drawn: Drawn, progress: Progress) -> None:

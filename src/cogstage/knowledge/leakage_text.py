@@ -85,6 +85,8 @@ def leakage_text(report: Mapping[str, Any], counts: Mapping[str, Mapping[str, in
     lines += ["", "Share of pairs whose two names share a word stem", ""]
     lines += table(["relation", "facts", *modes, "commonest stems"], rows)
 
+    lines += _time_text(report["time"]) if "time" in report else []
+
     several = report["pairs in several relations"]
     lines += ["", f"Pairs in several relations: {several['in several']:,} of {several['pairs']:,}"]
     lines += [f"- {names}: {count:,}" for names, count in several["combinations"].items()]
@@ -101,3 +103,15 @@ def leakage_text(report: Mapping[str, Any], counts: Mapping[str, Mapping[str, in
     lines += ["", "Overlap of relations, as they stand and with one turned round", ""]
     lines += table(["relations", *keys], rows) if rows else ["- none"]
     return "\n".join(lines) + "\n"
+
+
+def _time_text(time: Mapping[str, Any]) -> list[str]:
+    """The lines on a split by time."""
+    until = time["graph until"] or "not known"
+    lines = ["", f"Split by time: facts before {time['before']} to fit on, later ones to test; graph until {until}", ""]
+    lines += [f"- facts {what}: {count:,}" for what, count in time["facts"].items()]
+    for what in ("later facts in train or dev", "earlier facts in test"):
+        lines.append(f"- {what} (must be 0): {time[what]:,}")
+    never = time["test pairs never counted together"]
+    rows = [[relation, row["facts"], row["negatives"]] for relation, row in never.items()]
+    return [*lines, "", "Test pairs never counted together", "", *table(["relation", "facts", "negatives"], rows)]

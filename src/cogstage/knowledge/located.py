@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,13 +28,19 @@ class Located:
     relation: np.ndarray  # int16 (M,)
     tail: np.ndarray  # int32 (M,)
     pair: np.ndarray  # int64 (M,)
+    year: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))  # int32 (M,), -1 where it is not known
+
+    def __post_init__(self) -> None:
+        if len(self.year) != len(self.head):
+            object.__setattr__(self, "year", np.full(len(self.head), -1, np.int32))
 
     def __len__(self) -> int:
         return len(self.head)
 
     def take(self, chosen: np.ndarray) -> Located:
         """The rows of a mask or of positions."""
-        return Located(self.relations, self.head[chosen], self.relation[chosen], self.tail[chosen], self.pair[chosen])
+        columns = (self.head, self.relation, self.tail, self.pair, self.year)
+        return Located(self.relations, *(column[chosen] for column in columns))
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,7 @@ def locate(facts: Facts, vocabulary: Vocabulary, concepts: Concepts) -> tuple[Lo
         relation[fact][rows].astype(np.int16),
         nodes_tail,
         concepts.pair(nodes_head, nodes_tail),
+        np.array([-1 if year is None else year for year in facts.year], np.int32)[fact][rows],
     )
     order = np.lexsort((located.tail, located.head, located.relation))
     return located.take(order), _coverage(facts, relations, relation, head, tail, located)

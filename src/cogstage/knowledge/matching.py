@@ -60,6 +60,11 @@ class Names:
             vocabulary = Vocabulary.read(path)
         except (OSError, KeyError, ValueError) as error:  # pyarrow's errors are among these
             raise CogstageError(f"{path} is damaged ({error}); build the graph again") from error
+        return cls.of_vocabulary(vocabulary)
+
+    @classmethod
+    def of_vocabulary(cls, vocabulary: Vocabulary) -> Names:
+        """The names of nodes."""
         concepts = [c or t for c, t in zip(vocabulary.concept, vocabulary.term, strict=True)]
         return cls.of(_named(vocabulary, concepts), dict(zip(concepts, vocabulary.type, strict=True)))
 

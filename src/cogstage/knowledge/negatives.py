@@ -81,12 +81,16 @@ def draw_negatives(
 
 
 def _pools(head: np.ndarray, tail: np.ndarray, split: np.ndarray, kind: SplitKind) -> list[Ends]:
-    """For each split the heads and tails to draw from: the relation's, or a cold split's own at its unseen end."""
+    """For each split the heads and tails to draw from: the relation's, or a cold split's own at its unseen end.
+
+    Under a split by time, earlier and later facts keep to their own ends.
+    """
     pools = []
     for number in range(3):
         own = split == number
-        heads = head[own] if kind is SplitKind.COLD_HEAD else head
-        tails = tail[own] if kind is SplitKind.COLD_TAIL else tail
+        period = (split == 2) == (number == 2) if kind is SplitKind.TIME else np.ones(len(split), bool)
+        heads = head[own if kind is SplitKind.COLD_HEAD else period]
+        tails = tail[own if kind is SplitKind.COLD_TAIL else period]
         pools.append((np.unique(heads), np.unique(tails)))
     return pools
 

@@ -19,18 +19,30 @@ class SplitKind(str, Enum):
     RANDOM = "random"
     COLD_HEAD = "cold-head"
     COLD_TAIL = "cold-tail"
+    TIME = "time"
 
 
 def split_facts(
-    facts: Located, concepts: Concepts, kind: SplitKind, rng: np.random.Generator, shares: Sequence[float] = SHARES
+    facts: Located,
+    concepts: Concepts,
+    kind: SplitKind,
+    rng: np.random.Generator,
+    shares: Sequence[float] = SHARES,
+    before: int = 0,
 ) -> np.ndarray:
     """The side of each fact: 0 train, 1 dev, 2 test, or ``LEFT_OUT``.
 
     ``random`` deals pairs of concepts; ``cold-head`` and ``cold-tail`` deal heads or tails, so that those of dev and
     test are never the head (or tail) of a training fact. In all of them an unordered pair of concepts has one side,
     whatever relations it holds and in whichever direction; under the cold splits, a pair whose two directions fall on
-    different sides is left out.
+    different sides is left out. ``time`` deals what was stated before the year ``before`` to train and dev by pairs;
+    the rest is test.
     """
+    if kind is SplitKind.TIME:
+        side = np.full(len(facts), 2, np.int8)
+        earlier = facts.year < before
+        side[earlier] = _by_pair(facts.take(earlier), rng, [share / sum(shares[:2]) for share in shares[:2]])
+        return side
     if kind is SplitKind.RANDOM:
         return _by_pair(facts, rng, shares)
     return _by_end(facts, concepts, facts.head if kind is SplitKind.COLD_HEAD else facts.tail, rng, shares)
