@@ -1,4 +1,4 @@
-"""The whole street on a made-up hospital of the paper's size: notes, graph, data set, model, evaluation, rationales.
+"""The full pipeline on a made-up hospital of the paper's size: notes, graph, data set, model, evaluation, rationales.
 
 Every stage is the public command, in a process of its own, measured from outside. A stage that is done is not done
 again: the same command goes on where it was stopped. The hospital's rules are known, so both the answers and the

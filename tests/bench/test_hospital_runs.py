@@ -1,4 +1,4 @@
-"""The street on a made-up hospital: stages resume, are measured with their children, and survive killed workers."""
+"""The pipeline on a made-up hospital: stages resume, are measured with their children, and survive killed workers."""
 
 from __future__ import annotations
 
