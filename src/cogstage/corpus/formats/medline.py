@@ -23,6 +23,8 @@ class MedlineReader(Reader):
     """A citation is a document: title and abstract sections a line each, MeSH descriptors as ``codes``.
 
     ``qualifiers`` adds ``D003920/Q000188`` for every descriptor with its qualifiers; ``major`` keeps major topics only.
+    ``chemicals`` adds the substances of the ChemicalList, ``supplementary`` the supplementary concepts of diseases,
+    protocols and organisms.
     """
 
     format = "medline"
@@ -31,6 +33,8 @@ class MedlineReader(Reader):
     options: ClassVar = {
         "qualifiers": ReaderOption("true: headings with their qualifiers as well", truth),
         "major": ReaderOption("true: major topics only", truth),
+        "chemicals": ReaderOption("true: the substances of ChemicalList as well", truth),
+        "supplementary": ReaderOption("true: supplementary concepts (diseases, protocols, organisms) as well", truth),
     }
 
     @classmethod
@@ -45,11 +49,15 @@ class MedlineReader(Reader):
         bad: BadRows,
         qualifiers: bool = False,
         major: bool = False,
+        chemicals: bool = False,
+        supplementary: bool = False,
         ids_across_files: bool = False,
     ) -> None:
         super().__init__(files, bad, ids_across_files)
         self.qualifiers = qualifiers
         self.major = major
+        self.chemicals = chemicals
+        self.supplementary = supplementary
 
     def _read(self, path: Path) -> Iterator[Document]:
         for number, citation in enumerate(stream_elements(path, "MedlineCitation", self.bad, self.meter), start=1):
@@ -88,6 +96,12 @@ class MedlineReader(Reader):
                     full = f"{name}/{text_of(qualifier)}"
                     self.code_names.add(f"{code}/{ui}", full, "mesh", "", vocabulary=True)
                     codes.append(f"{code}/{ui}")
+        more = ["ChemicalList/Chemical/NameOfSubstance"] if self.chemicals else []
+        more += ["SupplMeshList/SupplMeshName"] if self.supplementary else []
+        for element in (element for path in more for element in citation.iterfind(path)):
+            if code := element.get("UI"):
+                self.code_names.add(code, text_of(element), "mesh", "", vocabulary=True)
+                codes.append(code)
         return tuple(dict.fromkeys(codes))
 
 

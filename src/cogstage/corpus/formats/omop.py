@@ -27,7 +27,11 @@ _EVENTS = {
     "observation": ("observation_id", "observation_concept_id", "observation_date"),
     "measurement": ("measurement_id", "measurement_concept_id", "measurement_date"),
     "procedure_occurrence": ("procedure_occurrence_id", "procedure_concept_id", "procedure_date"),
+    "device_exposure": ("device_exposure_id", "device_concept_id", "device_exposure_start_date"),
+    "condition_era": ("condition_era_id", "condition_concept_id", "condition_era_start_date"),
+    "drug_era": ("drug_era_id", "drug_concept_id", "drug_era_start_date"),
 }
+_DERIVED = {"condition_era": "condition_occurrence", "drug_era": "drug_exposure"}  # tables made from others
 TABLES = ("note", "note_nlp", *_EVENTS)
 
 
@@ -44,11 +48,11 @@ def is_omop_folder(folder: Path) -> bool:
 
 
 class OmopReader(Reader):
-    """Notes, and conditions, drugs, observations, measurements and procedures as coded records of their patient.
+    """Notes, and conditions, drugs, observations, measurements, procedures and devices as coded records of patients.
 
     ``tables`` chooses among the tables that are there; by default all, but of NOTE and NOTE_NLP (which holds the
-    concepts already recognised in the notes) only one: NOTE_NLP where it has concepts, else NOTE. Concept 0 (no
-    matching concept) is left out. Names come from CONCEPT.
+    concepts already recognised in the notes) only one: NOTE_NLP where it has concepts, else NOTE; and eras only where
+    the table that they are made from is missing. Concept 0 (no matching concept) is left out. Names come from CONCEPT.
     """
 
     format = "omop"
@@ -78,6 +82,10 @@ class OmopReader(Reader):
         there = {table: table_files(self.folder, table) for table in TABLES}
         if tables is None:
             chosen = [table for table in TABLES if there[table]]
+            for era, source in _DERIVED.items():
+                if there[era] and there[source]:
+                    chosen.remove(era)
+                    bad.notice(f"{era.upper()} was left out, for it is made from {source.upper()}; see tables", 0)
             if there["note"] and there["note_nlp"]:
                 chosen.remove(self._unused_notes(there["note_nlp"], bad))
         else:
