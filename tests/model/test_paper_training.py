@@ -248,8 +248,8 @@ def test_training_may_stop_after_its_minimum(small: tuple[Graph, Dataset]) -> No
         ("recall_loss", "median", "choose one of sum, mean"),
         ("dimension", 0, "dimension=0: must be at least 1"),
         ("pair_batch", 0, "pair_batch=0: must be at least 1"),
-        ("recall_batch", -1, "recall_batch=-1: must be at least 0"),
-        ("learning_rate", 0.0, "learning_rate=0.0: must be above 0"),
+        ("recall_batch", -1, "recall_batch=-1: must not be negative"),
+        ("learning_rate", 0.0, "learning_rate=0: must be above 0"),
     ],
 )
 def test_options_out_of_range_are_named(option: str, value: object, message: str) -> None:

@@ -125,7 +125,7 @@ def test_closed_world(kind: type[PaperNetwork], dtype: torch.dtype, count: int) 
 @dtypes
 @pytest.mark.parametrize("chunk", [1 << 22, 20], ids=["one chunk", "many chunks"])
 def test_recall(kind: type[PaperNetwork], dtype: torch.dtype, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("paper_recall", "paper_network"):
+    for module in ("recall", "paper_network"):
         monkeypatch.setattr(f"cogstage.model.fast.{module}.CHUNK", chunk)
     network = network_of(kind, dtype, seed=1)
     generator = torch.Generator().manual_seed(0)

@@ -3,12 +3,10 @@
 V terms; n relations k = 0..n-1, their inverses n..2n-1, K = 2n of both, and NA = K. A batch asks about B pairs (h, t)
 for one target relation r. Shapes are given in brackets; P is the number of assumptions of a pair.
 ``fast/paper_network.py`` computes the same functions faster; the tests compare the two, and both with plain loops.
-``paper_reasons.py`` reads the triples behind a decision off it.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 
 import torch
@@ -44,13 +42,10 @@ class PaperConfig(Options):
     def __post_init__(self) -> None:
         self.check_choice("world", WORLDS)
         self.check_choice("recall_loss", ("sum", "mean"))
-        for field in dataclasses.fields(self):
-            value, least = getattr(self, field.name), 0 if field.name.endswith("_batch") else 1
-            least = 1 if field.name == "pair_batch" else 0 if field.name == "minimum_epochs" else least
-            if isinstance(value, int) and value < least:
-                raise UsageError(f"option {field.name}={value}: must be at least {least}")
-            if isinstance(value, float) and value <= 0:
-                raise UsageError(f"option {field.name}={value}: must be above 0")
+        self.check_ranges("dimension associations assumptions negatives na_pairs pair_batch epochs patience")
+        for name in ("learning_rate", "clip"):
+            if getattr(self, name) == 0:
+                raise UsageError(f"option {name}=0: must be above 0")
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,6 @@ Pairs are divided into a fixed number of parts, so results do not depend on the 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from typing import Any
 
 import numba
@@ -17,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-PARTS = 4  # into which the pairs of a call are divided; each has its own partial sums in a backward pass
-FEW = 2048  # below so many pairs threads cost more than they bring
+from cogstage.model.fast.threads import PARTS, spread  # each part has its own partial sums in a backward pass
+
 NUMBA_DTYPES = (torch.float32, torch.float64)
 _jit = numba.njit(fastmath={"reassoc", "contract", "nsz", "arcp"}, cache=True, nogil=True)
 
@@ -189,24 +185,6 @@ def distinct_pairs(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
     size = 1 << max(4, (2 * len(left)).bit_length())
     count = _distinct(left.numpy(), right.numpy(), size, which, begin)
     return torch.from_numpy(begin[:count]), torch.from_numpy(which)
-
-
-def spread(kernel: Callable[..., None], pairs: int, *arrays: Any) -> None:
-    """Run a kernel on all parts, in as many threads as torch was given.
-
-    Not numba's own threads: under OpenMP they share torch's pool and change its size.
-    """
-    threads = torch.get_num_threads()
-    if threads == 1 or pairs < FEW:
-        for part in range(PARTS):
-            kernel(part, *arrays)
-    else:
-        list(_pool(os.getpid(), min(threads, PARTS)).map(lambda part: kernel(part, *arrays), range(PARTS)))
-
-
-@lru_cache(maxsize=4)
-def _pool(process: int, threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="cogstage-kernel")
 
 
 def on_numba(*tensors: Tensor) -> bool:

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from cogstage.model.fast.paper_kernels import distinct_pairs, l1_scores, l1_triples, pair_sum
-from cogstage.model.fast.paper_recall import CHUNK, cross_entropy
+from cogstage.model.fast.recall import CHUNK, cross_entropy
 from cogstage.model.paper import NEVER, Assumptions, PaperNetwork
 
 PAIRS_AT_ONCE = 8192  # pairs whose vectors are computed together: they stay in the processor's cache
@@ -37,7 +37,10 @@ class FastPaperNetwork(PaperNetwork):
 
     def recall_loss(self, nodes: Tensor, targets: Tensor) -> Tensor:
         """L_n of nodes (n,) against sparse rows p̂ (n, V)."""
-        return cross_entropy(F.embedding(nodes, self.term), self.context, targets)
+        position, column = targets.indices()
+        return cross_entropy(
+            F.embedding(nodes, self.term), self.context, position.contiguous(), column, targets.values()
+        )
 
     @torch.no_grad()
     def recalled(self, nodes: Tensor) -> Tensor:
