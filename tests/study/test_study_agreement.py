@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binomtest
+from scipy.stats import binomtest, permutation_test, ttest_1samp
 from sklearn.metrics import cohen_kappa_score
 
 from cogstage.study.agreement import (
@@ -16,6 +16,7 @@ from cogstage.study.agreement import (
     coincidences,
     disagreement,
     krippendorff_alpha,
+    sign_flip_test,
     sign_test,
     weighted_kappa,
 )
@@ -63,6 +64,32 @@ def test_sign_test_is_the_exact_binomial_test(wins: int, losses: int) -> None:
     expected = binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
     assert sign_test(wins, losses) == pytest.approx(expected, abs=1e-12)
     assert sign_test(wins, losses) == sign_test(losses, wins)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(-3, 3), min_size=2, max_size=12))
+def test_sign_flips_are_scipys_permutation_test(differences: list[int]) -> None:
+    """Exact: every pattern of signs, as scipy counts them."""
+    values = np.array(differences, float)
+    ours = sign_flip_test(values.tolist())
+    if not values.any():
+        assert ours == 1.0
+        return
+    theirs = permutation_test(
+        (values, np.zeros_like(values)),
+        lambda a, b, axis: np.sum(a - b, axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=np.inf,
+    )
+    assert ours == pytest.approx(min(1.0, theirs.pvalue), abs=1e-9)
+
+
+def test_many_sign_flips_are_drawn() -> None:
+    values = np.random.default_rng(0).normal(0.4, 1, 40)
+    drawn = sign_flip_test(values.tolist(), draws=20_000, seed=1)
+    assert drawn == pytest.approx(ttest_1samp(values, 0).pvalue, abs=0.02)
+    assert sign_flip_test(values.tolist(), draws=20_000, seed=1) == drawn
 
 
 def test_alpha_of_the_published_example() -> None:

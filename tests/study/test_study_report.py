@@ -5,6 +5,7 @@ import io
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -169,6 +170,99 @@ def test_report_folder_and_raw_answers(make_study: Callable[[Study], OpenStudy],
         assert row["rationale"] == shown.text
     assert json.loads((tmp_path / "report" / "results.json").read_text())["finished"] == {"R1": True}
     assert len(judgements(opened)) == 3
+
+
+def test_paired_differences_and_their_denominators() -> None:
+    """Sum and maximum by hand; a case counts once however many reviewers judged it."""
+    study = small_study(cases=4)
+    found = [judged(study, n, name, "32000", "10000", "open") for n in range(4) for name in ("R1", "R2")]
+    found[0] = replace(found[0], scores={**found[0].scores, "closed": (1, None, 0, 0, 0)})  # one "cannot judge"
+    results = analyse(study, found, draws=100)
+    by_measure = {d.measure: d for d in results.differences}
+    assert {name: d.estimate.value for name, d in by_measure.items()} == {
+        "ranking score": 1.0,
+        "sum": 4.0,
+        "maximum": 2.0,
+    }
+    assert {d.estimate.n for d in results.differences} == {4}
+    assert {d.p_value for d in results.differences} == {2 / 2**4}
+    first, second = results.table["all"]
+    assert (first.average_sum.n, second.average_sum.n) == (8, 7)
+    text = build_report(results).markdown()
+    assert "| 4.00 [4.00, 4.00], n = 4 |" in text
+    assert "8/8 [8, 8]" in text
+
+
+def test_unfinished_reviewers_are_marked_and_left_out() -> None:
+    study = small_study(cases=4)
+    found = [judged(study, n, "R1", "32000", "10000", "open") for n in range(4)]
+    found += [judged(study, n, "R2", "00000", "33333", "closed") for n in range(2)]
+    results = analyse(study, found, draws=50)
+    assert results.counted == ("R1",)
+    assert results.table["all"][0].ranking_score.value == 4
+    text = build_report(results).markdown()
+    assert "in the figures: 1 (those who answered every question of every case)" in text
+    assert "Left out as unfinished: R2." in text
+    assert "| R2 | unfinished, left out |" in text
+    everyone = analyse(study, found, draws=50, include_unfinished=True)
+    assert everyone.table["all"][0].ranking_score.n == 6
+    assert "| R2 | unfinished, counted |" in build_report(everyone).markdown()
+    open_question = [replace(j, unanswered=1) if n == 0 else j for n, j in enumerate(found[:4])]
+    assert analyse(study, open_question, draws=50).counted == ()
+
+
+@pytest.mark.parametrize(("cases", "printed"), [(9, False), (10, True)])
+def test_agreement_is_not_printed_below_ten_units(cases: int, printed: bool) -> None:
+    study = small_study(cases=cases)
+    found = [
+        judged(study, n, name, "32100", "10000", ("open", "closed", None)[(n + shift) % 3])
+        for shift, name in enumerate(("R1", "R2"))
+        for n in range(cases)
+    ]
+    figures = {(a.question, a.measure[:5]): a.estimate for a in analyse(study, found, draws=50).agreement}
+    for measure in ("Cohen", "Kripp"):
+        estimate = figures["preference between sets", measure]
+        assert (estimate.n, estimate.defined) == (cases, printed)
+        assert figures["score of a reason", measure].defined  # ten reasons a case
+
+
+def test_familiarity_haste_and_comments_are_shown() -> None:
+    study = small_study(cases=4)
+    found = []
+    for n in range(4):
+        known = judged(study, n, "R1", "32000", "10000", "open")
+        hasty = replace(known, reviewer="R2", familiar_tail="yes", seconds=5.0, questions=13)
+        found += [replace(known, comment="first | line\nsecond <b>"), hasty]
+    results = analyse(study, found, draws=50)
+    assert [(r.name, r.hasty) for r in results.reviewers] == [("R1", False), ("R2", True)]
+    groups = results.by_familiarity
+    assert {name: columns[0].average_sum.n for name, columns in groups.items()} == {
+        "both terms familiar": 4,
+        "one term or both not familiar": 4,
+    }
+    text = build_report(results).markdown()
+    assert "| R2 |  | hasty |" in text
+    assert text.count("first \\| line second &lt;b>") == 4
+    assert "first" not in latex(build_report(results)).split("shown first")[0]  # comments may hold any character
+    one_slow = [replace(j, seconds=60.0) if n > 1 else j for n, j in enumerate(found)]
+    assert not analyse(study, one_slow, draws=50).reviewers[1].hasty  # one of four is a quarter, not more
+
+
+def test_latex_stands_alone_and_says_what_its_figures_mean() -> None:
+    study = small_study(cases=4, title="Ω & 50 % of 中文")
+    found = [judged(study, n, "Dr Ω_", "32000", "10000", "open") for n in range(4)]
+    results = analyse(study, found, draws=50)
+    text = latex(build_report(results, 50))
+    assert text.startswith("\\documentclass{article}\n")
+    assert text.rstrip().endswith("\\end{document}")
+    assert max(map(ord, text)) <= 0x17F
+    for name in ("document", "table", "tabular"):
+        assert text.count(f"\\begin{{{name}}}") == text.count(f"\\end{{{name}}}") > 0
+    caption = re.search(r"\\caption\{(Quality of the reasons as judged.*?)\}\n\\label\{tab:study-quality\}", text, re.S)
+    assert caption is not None
+    for words in ("1 reviewer, 4 cases", "95 \\% percentile intervals from 50 bootstrap samples", "n judgements"):
+        assert words in caption[1]
+    assert "\\usepackage" not in text  # lines are drawn with or without booktabs
 
 
 digits = st.text("0123", min_size=5, max_size=5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _MARKDOWN = re.compile(r"[\\`*\[\]|]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])|^[#>+]")
-_FIGURE = re.compile(r"[-+−–± 0-9.,%\[\]()]*")
+_FIGURE = re.compile(r"[-+−–±×/ 0-9.,%\[\]()]*(, n = \d+)?")
 _LATEX = {
     **{c: "\\" + c for c in "&%$#_{}"},
     "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}",

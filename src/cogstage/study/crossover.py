@@ -172,7 +172,9 @@ def crossover_effect(rows: Sequence[Observation]) -> Effect:
     design[np.arange(len(rows)), reviewer] = 1
     design[np.arange(len(rows)), len(names) + pair] = 1
     design[:, -1] = reasons
-    fitted, *_ = np.linalg.lstsq(design, value, rcond=None)  # the shortest solution: only differences are used
+    fitted, _, rank, _ = np.linalg.lstsq(design, value, rcond=None)  # the shortest solution: only differences are used
+    if len(rows) - rank < len(names) / 2:
+        return undefined  # pair effects would explain everything, and nothing would be left to test with
     adjusted = value - fitted[len(names) + pair]
     begins = {row.reviewer: row.reasons_first for row in rows}
     differences: dict[bool, list[float]] = {True: [], False: []}
@@ -185,7 +187,7 @@ def crossover_effect(rows: Sequence[Observation]) -> Effect:
 
 
 def _t_test(groups: Sequence[np.ndarray]) -> Effect | None:
-    """The mean of the groups' means with a pooled t test; None of fewer than three reviewers.
+    """The mean of the groups' means with a pooled t test; None of fewer than four reviewers.
 
     Pair effects were estimated from the same answers, which takes 1/n of the variance away: hence n / (n - 1).
     """
@@ -193,7 +195,7 @@ def _t_test(groups: Sequence[np.ndarray]) -> Effect | None:
 
     n = sum(map(len, groups))
     freedom = n - len(groups)
-    if n < 3 or freedom < 1:
+    if n < 4 or freedom < 2:
         return None
     difference = float(np.mean([group.mean() for group in groups]))
     pooled = sum(float(((group - group.mean()) ** 2).sum()) for group in groups) / freedom * n / (n - 1)

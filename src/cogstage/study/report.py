@@ -22,6 +22,8 @@ from cogstage.study.results import DRAWS, Results, SetScores, analyse
 
 PRIVATE = 0o600  # reports and exports say which set is whose, and what each reviewer answered
 LONGEST_LATIN = 0x17F  # the last character that LaTeX sets without further packages
+# Plain lines where a document does not load booktabs, so that a table compiles in any document.
+RULES = "".join(f"\\providecommand{{\\{name}}}{{\\hline}}" for name in ("toprule", "midrule", "bottomrule"))
 OUTCOME_NAMES = {
     "all": "all cases",
     "true_positive": "correctly predicted positives",
@@ -59,7 +61,7 @@ def table_3(results: Results, draws: int = DRAWS) -> Table:
     note = (
         f"{n} reviewer{'s' * (n != 1)}, {cases} cases. {INTERVALS.format(draws=draws)}. Ranking score: judgements in "
         "which the set was ranked above all others, of all that ranked the sets. Sum and maximum: of the scores (0 to "
-        "3) of a set, averaged over the n judgements in which all its reasons were scored"
+        "3) of a set, averaged over the n judgements in which all its reasons were scored."
     )
     return Table(
         "Quality of the reasons as judged by experts",
@@ -135,7 +137,7 @@ def _crossover_sections(results: CrossoverResults) -> list[Section]:
         note=(
             f"{len(results.counted)} reviewers, {len(results.study.cases)} pairs. Accuracy is the primary measure. "
             + "; ".join(f"{m.name}: {m.about}" for m in results.measures)
-            + ". Time is compared by its ratio"
+            + ". Time is compared by its ratio."
         ),
         label="tab:study-crossover",
     )
@@ -175,17 +177,17 @@ def _people(results: Results | CrossoverResults) -> list[Section]:
         (
             r.name,
             "" if r.finished else "unfinished" + (", counted" if r.name in results.counted else ", left out"),
+            "hasty" if r.hasty else "",
             f"{r.complete}/{r.total}",
             str(r.unanswered),
             str(r.cannot_judge),
-            figure_text(r.minutes, 1),
-            "hasty" if r.hasty else "",
+            figure_text(r.minutes, 2),
         )
         for r in results.reviewers
     )
-    columns = ("reviewer", "state", "complete cases", "unanswered", "cannot judge", "median minutes per case", "flag")
+    columns = ("reviewer", "state", "flag", "complete cases", "unanswered", "cannot judge", "median minutes per case")
     known = results.familiarity
-    blocks: list[Any] = [Table("Reviewers", columns, rows, left=2)]
+    blocks: list[Any] = [Table("Reviewers", columns, rows, left=3)]
     total = sum(known.values())
     row = tuple(f"{known[answer]}/{total}" for answer in ("yes", "kind_of", "no"))
     blocks.append(Table("Familiar with the terms", ("yes", "kind of", "no"), (row,), left=0))
@@ -259,7 +261,7 @@ def _dash() -> str:
 
 def _hasty() -> str:
     return (
-        f"A reviewer is flagged as hasty when more than {HASTY_SHARE:.0%} of the complete cases took less than "
+        f"A reviewer is flagged as hasty when more than {100 * HASTY_SHARE:.0f} % of the complete cases took less than "
         f"{HASTY:g} second per answer; nobody is left out for it."
     )
 
@@ -282,11 +284,10 @@ def latex(report: Report) -> str:
     tables = [table for table in report.tables if table.caption != "Comments"]
     lines = [
         "\\documentclass{article}",
-        "\\usepackage[T1]{fontenc}",
-        "\\usepackage{booktabs}",
-        "\\usepackage[margin=2cm]{geometry}",
+        RULES,
+        "\\addtolength{\\textwidth}{4cm}\\addtolength{\\oddsidemargin}{-2cm}",
         "\\begin{document}",
-        *("{\\small\n" + table.latex() + "\n}" for table in tables),
+        *("{\\footnotesize\n" + table.latex() + "\n}\\clearpage" for table in tables),
         "\\end{document}",
         "",
     ]
@@ -342,7 +343,7 @@ def write_report(
         "times.csv": times_csv(opened, pseudonyms=not names),
     }
     if isinstance(results, Results):
-        files["table3.tex"] = _settable("% needs \\usepackage{booktabs}\n" + table_3(results, draws).latex() + "\n")
+        files["table3.tex"] = _settable(f"{RULES}\n{table_3(results, draws).latex()}\n")
     for name, text in files.items():
         write_text(out / name, text, PRIVATE)
     return results

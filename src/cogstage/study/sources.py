@@ -129,7 +129,7 @@ def read_reasons(name: str, path: Path) -> Source:
             if about.setdefault(pair, said) != said:
                 raise CogstageError(f"{row.where()}: another row of the same pair has other names or probability")
             if row["label"] is not None:
-                labels[pair] = _label(_number(row, "label", 0.0))
+                labels[pair] = _label(_number(row, "label", 0.0), f"{row.where('label')}: ")
     except UsageError as error:
         raise UsageError(f"source {name}: {error}") from None
     if not reasons:
@@ -151,9 +151,9 @@ def _number(row: Row, column: str, missing: float) -> float:
     return value
 
 
-def _label(value: object) -> int:
+def _label(value: object, where: str = "") -> int:
     if value not in (0, 1):
-        raise CogstageError(f"label {value!r} is neither 0 nor 1")
+        raise CogstageError(f"{where}label {value!r} is neither 0 nor 1")
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 

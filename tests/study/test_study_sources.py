@@ -1,0 +1,109 @@
+"""Where reasons come from: records, tables of other systems, and several of them in one study."""
+
+import csv
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from study_material import prediction, write_sources
+
+from cogstage.errors import CogstageError, UsageError
+from cogstage.study.draw import StudyOptions, draw_study
+from cogstage.study.sources import Explained, Reason, explained, read_reasons, read_source
+
+COLUMNS = ("head", "relation", "tail", "reason_head", "reason_relation", "reason_tail")
+ROWS = [
+    ("D1", "may_treat", "S1", "ibuprofen", "may_treat", "migraine"),
+    ("D1", "may_treat", "S1", "aspirin", "causes", "bleeding"),
+    ("D2", "may_treat", "S1", "ibuprofen", "may_treat", "pain"),
+]
+MORE = [
+    ("2.5", "0.8", "1", "Aspirin", "Headache"),
+    ("-1", "0.8", "1", "Aspirin", "Headache"),
+    ("1", "0.2", "0", "", ""),
+]
+FURTHER = ("weight", "probability", "label", "head_name", "tail_name")
+
+
+def write(path: Path, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> Path:
+    records = [dict(zip(columns, row, strict=True)) for row in rows]
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(records), path)
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    else:
+        with path.open("w", newline="") as handle:
+            writer = csv.writer(handle, delimiter="\t" if path.suffix == ".tsv" else ",")
+            writer.writerows([columns, *rows])
+    return path
+
+
+@pytest.mark.parametrize("name", ["r.tsv", "r.csv", "r.jsonl", "r.parquet"])
+def test_another_systems_reasons_are_a_table(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / name, COLUMNS + FURTHER, [row + more for row, more in zip(ROWS, MORE, strict=True)])
+    source = read_source("other", path, {}, 5)
+    assert source.labels == {("D1", "may_treat", "S1"): 1, ("D2", "may_treat", "S1"): 0}
+    assert source.predictions["D1", "may_treat", "S1"] == Explained(
+        "Aspirin",
+        "may_treat",
+        "Headache",
+        0.8,
+        (Reason("ibuprofen", "may_treat", "migraine", 2.5), Reason("aspirin", "causes", "bleeding", -1.0)),
+    )
+    assert source.predictions["D2", "may_treat", "S1"].probability == 0.2
+
+
+def test_the_shortest_table_counts_rows_as_ordered(tmp_path: Path) -> None:
+    source = read_reasons("other", write(tmp_path / "r.tsv", COLUMNS, ROWS))
+    first = source.predictions["D1", "may_treat", "S1"]
+    assert (first.head, first.probability) == ("D1", 1.0)
+    assert [reason.weight for reason in first.reasons] == [1.0, 0.5]
+    assert source.labels == {}
+
+
+@pytest.mark.parametrize(
+    ("more", "word"),
+    [
+        (("x", "0.8", "1", "", ""), "weight: 'x' is not a number"),
+        (("nan", "0.8", "1", "", ""), "not a number"),
+        (("1", "1.8", "1", "", ""), "between 0 and 1"),
+        (("1", "0.8", "2", "Aspirin", "Headache"), "r.tsv:3, column label: label 2.0 is neither 0 nor 1"),
+        (("1", "0.7", "1", "Aspirin", "Headache"), "other names or probability"),
+    ],
+)
+def test_bad_rows_are_named(tmp_path: Path, more: tuple[str, ...], word: str) -> None:
+    path = write(tmp_path / "r.tsv", COLUMNS + FURTHER, [ROWS[0] + MORE[0], ROWS[1] + more])
+    with pytest.raises(CogstageError, match=word):
+        read_source("other", path, {}, 5)
+
+
+def test_a_table_without_reasons_says_what_it_lacks(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.tsv", COLUMNS[:4], [row[:4] for row in ROWS])
+    with pytest.raises(CogstageError, match="reason_relation"):
+        read_source("other", path, {}, 5)
+    with pytest.raises((CogstageError, UsageError), match="no reason"):
+        read_source("other", write(tmp_path / "e.tsv", COLUMNS, []), {}, 5)
+
+
+def test_records_and_another_systems_table_meet_in_one_study(tmp_path: Path) -> None:
+    """Names come from whoever has them; sets are as long as the shorter one."""
+    (records, _) = write_sources(tmp_path)
+    ours = read_source("ours", records, {}, 5)
+    rows = [(*pair, "theirs", "may_treat", f"sign {n}") for pair in ours.predictions for n in range(3)]
+    theirs = read_source("theirs", write(tmp_path / "r.csv", COLUMNS, rows), {}, 5)
+    study = draw_study([theirs, ours], {}, StudyOptions(cases=4, judged_by="first"))
+    assert study.sources == ("theirs", "ours")
+    for case in study.cases:
+        assert {len(entry.rationales) for entry in case.sets} == {3}
+        assert {reason.head for reason in case.set_of("theirs").rationales} == {"theirs"}
+
+
+def test_what_a_study_reads_of_a_record() -> None:
+    """Reasons keep their sign, and the strongest stands for most."""
+    said = explained(prediction("aspirin", "fever", 0.9, "open", 3))
+    assert (said.head, said.relation, said.tail, said.probability) == ("aspirin", "may_treat", "fever", 0.9)
+    assert len(said.reasons) == 3
+    assert all(reason.weight > 0 for reason in said.reasons)
+    assert [abs(r.weight) for r in said.reasons] == sorted((abs(r.weight) for r in said.reasons), reverse=True)
