@@ -128,7 +128,7 @@ def test_broken_records_are_named_by_line(tmp_path: Path, line: str, word: str) 
 def test_sources_that_are_not_there_or_not_records(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such file"):
         read_source("a", tmp_path / "none.jsonl", {}, 5)
-    with pytest.raises(UsageError, match="not a model"):
+    with pytest.raises(UsageError, match="not a model or graph"):
         read_source("a", tmp_path, {}, 5)
     (tmp_path / "a.txt").write_text("x")
     with pytest.raises(UsageError, match="unknown kind of table"):

@@ -4,14 +4,17 @@ import csv
 import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from study_material import prediction, write_sources
 
+from cogstage.data import embedded
 from cogstage.errors import CogstageError, UsageError
+from cogstage.knowledge.build import build_dataset
 from cogstage.study.draw import StudyOptions, draw_study
-from cogstage.study.sources import Explained, Reason, explained, read_reasons, read_source
+from cogstage.study.sources import Explained, Reason, explained, labels_of_dataset, read_reasons, read_source
 
 COLUMNS = ("head", "relation", "tail", "reason_head", "reason_relation", "reason_tail")
 ROWS = [
@@ -107,3 +110,32 @@ def test_what_a_study_reads_of_a_record() -> None:
     assert len(said.reasons) == 3
     assert all(reason.weight > 0 for reason in said.reasons)
     assert [abs(r.weight) for r in said.reasons] == sorted((abs(r.weight) for r in said.reasons), reverse=True)
+
+
+def test_known_facts_about_similar_terms(tmp_path: Path) -> None:
+    """Against dense rows and a walk over every training fact."""
+    graph = embedded.graph()
+    embedded_graph = tmp_path / "graph"
+    graph.save(embedded_graph)
+    data = build_dataset(graph, embedded.facts(), tmp_path / "data", relations=("may_treat",))
+    labels = labels_of_dataset(tmp_path / "data", "may_treat")
+    source = read_source("known", embedded_graph, labels, 5, tmp_path / "data")
+    dense, node = graph.ppmi().toarray(), graph.vocabulary.index
+    unit = dense / np.maximum(np.linalg.norm(dense, axis=1, keepdims=True), 1e-12)
+    facts = data.for_fitting().train_facts()
+    known = set(zip(facts.head.tolist(), facts.tail.tolist(), strict=True))
+    for pair in list(labels)[:40]:
+        head, tail = node[pair[0]], node[pair[2]]
+        weights = [unit[i] @ unit[head] for i, j in known if j == tail and i != head]
+        weights += [unit[j] @ unit[tail] for i, j in known if i == head and j != tail]
+        best = sorted((w for w in weights if w > 0), reverse=True)[:5]
+        if not best:
+            assert pair not in source.predictions
+            continue
+        said = source.predictions[pair]
+        assert [reason.weight for reason in said.reasons] == pytest.approx(best)
+        assert all(graph.vocabulary.name[head] == r.head or graph.vocabulary.name[tail] == r.tail for r in said.reasons)
+        assert said.probability == pytest.approx(1 - np.prod([1 - min(w, 1.0) for w in best]))
+    assert len(source.predictions) > 20
+    with pytest.raises(UsageError, match="--dataset"):
+        read_source("known", embedded_graph, {}, 5)

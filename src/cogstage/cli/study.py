@@ -33,7 +33,7 @@ def create(
         "--source",
         "-s",
         metavar="NAME=PATH",
-        help="Prediction records (.jsonl), a table of reasons, or a model folder; twice or more (crossover: once).",
+        help="Prediction records, a table of reasons, or a model or graph folder; twice or more (crossover: once).",
     ),
     out: Path = typer.Option(..., "--out", "-o", help="Study folder to make."),
     dataset: Path | None = typer.Option(
@@ -97,7 +97,7 @@ def create(
     report.start("Reading the sources", len(paths))
     sources = []
     for name, path in paths.items():
-        sources.append(read_source(name, path, labels, top))
+        sources.append(read_source(name, path, labels, top, dataset))
         report.advance()
     report.done(", ".join(f"{entry.name}: {len(entry.predictions):,} predictions" for entry in sources))
     study = draw_study(sources, labels, options)

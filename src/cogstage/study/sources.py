@@ -64,16 +64,27 @@ def pair_of(prediction: Prediction) -> Pair:
     return prediction.head.key, prediction.relation, prediction.tail.key
 
 
-def read_source(name: str, path: Path, labels: Mapping[Pair, int], per_set: int) -> Source:
-    """A source behind a path: a file of records or of reasons, or a model folder asked about every labelled pair."""
+def read_source(name: str, path: Path, labels: Mapping[Pair, int], per_set: int, dataset: Path | None = None) -> Source:
+    """A source behind a path: a file of records or of reasons, or a folder asked about every labelled pair.
+
+    A model folder predicts; a graph folder gives known facts about similar terms.
+    """
     if not path.exists():
         raise UsageError(f"source {name}: no such file or folder: {path}")
     if path.is_dir():
-        if not is_artefact(path, "model"):
-            raise UsageError(f"source {name}: {path} is a folder but not a model; give a model or a file of reasons")
-        if not labels:
-            raise UsageError(f"source {name}: a model needs --dataset to know which pairs to predict")
-        return predictions_from_model(name, path, list(labels), per_set)
+        is_model = is_artefact(path, "model")
+        if not is_model and not is_artefact(path, "graph"):
+            raise UsageError(
+                f"source {name}: {path} is a folder but not a model or graph; give one of these or a file of reasons"
+            )
+        if not labels or (dataset is None and not is_model):
+            raise UsageError(f"source {name}: a folder needs --dataset to know which pairs to predict")
+        if is_model:
+            return predictions_from_model(name, path, list(labels), per_set)
+        from cogstage.study.neighbours import reasons_of_neighbours
+
+        assert dataset is not None
+        return reasons_of_neighbours(name, path, dataset, list(labels), per_set)
     if bare_suffix(path) in (".jsonl", ".ndjson") and "reason_head" not in column_names(path):
         return read_records(name, path)
     return read_reasons(name, path)
