@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from corpus_files import put
+from typer.testing import CliRunner
 
+from cogstage.cli.graph import app
 from cogstage.corpus.annotate import Annotator
 from cogstage.corpus.context import Context, rules_named
 from cogstage.corpus.lexicon import Entry, Lexicon
@@ -97,6 +101,24 @@ def test_the_build_says_what_context_left_out(tmp_path: Path) -> None:
     assert left_out == {"negated": 2, "family": 1, "hypothetical": 1, "historical": 1}
     build_graph(notes, tmp_path / "graph", lexicon, BuildOptions(keep_context=True), bad=(bad := BadRows()))
     assert not bad.notices
+
+
+def test_examples_of_what_is_left_out(tmp_path: Path) -> None:
+    texts = ["No fever, no cough, no rash.", "Mother had diabetes.", "He has a rash.", "History of rash."]
+    notes = put(tmp_path / "n.tsv", "doc_id\ttext\n" + "".join(f"{n}\t{text}\n" for n, text in enumerate(texts)))
+    lexicon = put(tmp_path / "l.tsv", "term\n" + "\n".join(TERMS) + "\n")
+    arguments = ["context", str(notes), "--lexicon", str(lexicon), "--count", "2"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    shown = [line.split("  (")[0] for line in result.stdout.splitlines()]
+    assert shown == [
+        "family: Mother had [diabetes] .",
+        "historical: History of [rash] .",
+        "negated: No [fever] , no cough, no rash.",
+        "negated: No fever, no [cough] , no rash.",
+    ]
+    listed = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)
+    assert Counter(example["category"] for example in listed) == {"negated": 2, "family": 1, "historical": 1}
 
 
 def test_a_build_with_german_rules(tmp_path: Path) -> None:

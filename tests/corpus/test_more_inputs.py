@@ -198,6 +198,59 @@ def test_medline_chemicals_and_supplementary_concepts(tmp_path: Path) -> None:
     assert reader.names["C538"] == ("Rare Disease", "mesh")
 
 
+def test_medline_headings_against_a_plain_count(tmp_path: Path) -> None:
+    chance = random.Random(2)
+    articles = {str(n): chance.sample([f"D{d}" for d in range(9)], chance.randint(0, 5)) for n in range(60)}
+    xml = "".join(
+        f"<PubmedArticle><MedlineCitation><PMID>{pmid}</PMID><Article/><MeshHeadingList>"
+        + "".join(
+            f'<MeshHeading><DescriptorName UI="{d}" MajorTopicYN="N">name {d}</DescriptorName></MeshHeading>'
+            for d in codes
+        )
+        + "</MeshHeadingList></MedlineCitation></PubmedArticle>"
+        for pmid, codes in articles.items()
+    )
+    put(tmp_path / "p.xml.gz", f"<PubmedArticleSet>{xml}</PubmedArticleSet>")
+    build_graph(tmp_path / "p.xml.gz", tmp_path / "graph", options=BuildOptions(unit="document"))
+    assert edges_of(tmp_path / "graph") == Counter(
+        pair for codes in articles.values() for pair in itertools.combinations(sorted(codes), 2)
+    )
+    assert (
+        Graph.load(tmp_path / "graph").vocabulary.find("name D3")
+        == Graph.load(tmp_path / "graph").vocabulary.index["D3"]
+    )
+
+
+WORDS = ["fever", "cough", "rash", "aspirin", "chest pain"]
+
+
+@pytest.mark.parametrize("unit", ["document", "sentence"])
+def test_notes_against_a_plain_count(tmp_path: Path, unit: str) -> None:
+    """Sentences of plain mentions, written and counted without the annotator."""
+    chance = random.Random(6)
+    notes = [[chance.sample(WORDS, chance.randint(0, 3)) for _ in range(chance.randint(1, 4))] for _ in range(80)]
+    frame = pd.DataFrame({
+        "doc_id": range(len(notes)),
+        "text": ["\n".join(f"Patient has {' and '.join(terms) or 'nothing'}." for terms in note) for note in notes],
+    })  # fmt: skip
+    frame.to_csv(tmp_path / "n.csv", index=False)
+    lexicon = put(tmp_path / "l.tsv", "term\n" + "\n".join(WORDS) + "\n")
+    build_graph(tmp_path / "n.csv", tmp_path / "graph", lexicon, BuildOptions(unit=unit))  # type: ignore[arg-type]
+    units = [set(itertools.chain(*note)) for note in notes] if unit == "document" else list(itertools.chain(*notes))
+    assert edges_of(tmp_path / "graph") == Counter(p for u in units for p in itertools.combinations(sorted(set(u)), 2))
+
+
+def test_annotated_text_is_found_by_its_mentions(tmp_path: Path) -> None:
+    mentions = [("dopamine", "D004298"), ("low blood pressure", "D007022"), ("hypotension", "D007022"),
+                ("DA", "D004298"), ("dopamine", "D004298"), ("hypotension", "D007022")]  # fmt: skip
+    lines = "".join(f"1\t0\t3\t{mention}\tDisease\t{code}\n" for mention, code in mentions)
+    put(tmp_path / "a.pubtator", f"1|t|Title\n1|a|Text\n{lines}")
+    build_graph(tmp_path / "a.pubtator", tmp_path / "graph", options=BuildOptions(unit="document"))
+    vocabulary = Graph.load(tmp_path / "graph").vocabulary
+    assert vocabulary.name == ("dopamine", "hypotension")
+    assert vocabulary.find("low blood pressure") == vocabulary.find("Hypotension") == vocabulary.index["D007022"]
+
+
 def faers(folder: Path) -> dict[tuple[str, str], int]:
     """Two quarters with versions and a deleted case; the expected drug-reaction pairs per case."""
     chance = random.Random(5)

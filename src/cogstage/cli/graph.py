@@ -164,6 +164,36 @@ def formats(as_json: bool = JSON) -> None:
             typer.echo(f"  {option}: {meaning}")
 
 
+@app.command("context", epilog="Example: cogstage graph context notes.csv --lexicon terms.tsv --count 10")
+def context(
+    documents: list[str] = typer.Argument(..., help="Documents: files, folders or globs."),
+    lexicon: list[str] = typer.Option(..., "--lexicon", help="Table term, concept, name, type."),
+    count: int = typer.Option(5, min=1, help="Examples of each category."),
+    context_rules: str | None = typer.Option(None, metavar="FILE|de|es", help="Rules for text that is not English."),
+    format: str = typer.Option("auto", help="Input format, detected by default."),
+    skip_bad: bool = SKIP_BAD,
+    as_json: bool = JSON,
+) -> None:
+    """Show mentions that are left out as negated, family, hypothetical or historical."""
+    from dataclasses import asdict
+
+    from cogstage.corpus.annotate import Annotator
+    from cogstage.corpus.context import rules_named
+    from cogstage.corpus.context_examples import left_out_examples
+    from cogstage.corpus.lexicon import Lexicon
+    from cogstage.corpus.readers import open_reader
+    from cogstage.tables import BadRows
+
+    bad = BadRows(skip=skip_bad)
+    annotator = Annotator(Lexicon.read(lexicon, bad=bad), rules=rules_named(context_rules))
+    examples = list(left_out_examples(open_reader(documents, format, bad=bad), annotator, count))
+    if as_json:
+        print_json([asdict(example) for example in examples])
+        return
+    for example in sorted(examples, key=lambda example: example.category):
+        typer.echo(f"{example.category}: {example.before} [{example.mention}] {example.after}  ({example.where})")
+
+
 @importing.command("edges", epilog="Example: cogstage graph import edges pairs.tsv --terms terms.tsv --out graph")
 def import_edges(
     edges: list[str] = typer.Argument(..., help="Table source, target, count."),
