@@ -1,37 +1,94 @@
-"""The embedded data set: real counts and facts of 30,000 MeSH-indexed PubMed records of 1977-79; see docs/embedded.md.
+"""The embedded data set: counts and facts derived from PubMed records and public fact tables; see docs/embedded.md.
 
-It is there to try things on and to test against. Its facts are weak labels from old literature: no medical advice.
+It is there to try things on and to test against. Nothing in it, or predicted from it, is medical advice.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cogstage.errors import CogstageError
 from cogstage.graph.cooccurrence import Graph
+from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.facts import Facts
+from cogstage.tables import read_rows
 
 FOLDER = Path(__file__).with_name("embedded")
-GRAPH = FOLDER / "graph"  # a graph folder like any other
+GRAPH = FOLDER / "graph"  # a graph folder like any other, with the further columns ``then``
 FACTS = FOLDER / "facts"  # a facts folder like any other, with the further column ``records``
+TEXTBOOK = Path(__file__).with_name("textbook.tsv")
+THEN = "MeSH 1977-1979"  # source of the facts that the older records state
+
+
+@dataclass(frozen=True)
+class TextbookPair:
+    """A pair whose answer stands in textbooks: held out of training, and the source that says so."""
+
+    head: str
+    relation: str
+    tail: str
+    label: bool
+    source: str
 
 
 def graph() -> Graph:
-    """Document co-occurrence of MeSH descriptors in the counted records; the node keys are descriptor ids."""
+    """Document co-occurrence of MeSH concepts in the counted records; the node keys are MeSH ids."""
     return Graph.load(GRAPH)
 
 
+def graph_1977_1979() -> Graph:
+    """The same counts from the records of 1977 to 1979 alone: only the terms and pairs that occur in them."""
+    whole = Graph.load(GRAPH)
+    of_terms, of_edges = (_column(GRAPH / name, "then") for name in ("terms.parquet", "edges.parquet"))
+    nodes = np.flatnonzero(of_terms)
+    number = np.full(whole.n_nodes, -1, np.int32)
+    number[nodes] = np.arange(len(nodes), dtype=np.int32)
+    terms = whole.vocabulary
+    chosen = nodes.tolist()
+    vocabulary = Vocabulary(
+        term=tuple(terms.term[node] for node in chosen),
+        concept=tuple(terms.concept[node] for node in chosen),
+        name=tuple(terms.name[node] for node in chosen),
+        type=tuple(terms.type[node] for node in chosen),
+        count=of_terms[nodes],
+        synonyms=tuple((name, int(number[node])) for name, node in terms.synonyms if number[node] >= 0),
+    )
+    kept = of_edges > 0
+    return replace(
+        whole,
+        vocabulary=vocabulary,
+        source=number[whole.source[kept]],
+        target=number[whole.target[kept]],
+        count=of_edges[kept],
+    )
+
+
 def facts() -> Facts:
-    """The facts that the other records state by their qualifiers, between descriptor ids."""
+    """The facts between MeSH ids, each with its sources."""
     return Facts.load(FACTS)
 
 
 def records() -> tuple[int, ...]:
-    """How many records state each fact, in the order of :func:`facts`."""
+    """How many records state each fact, in the order of :func:`facts`; 0 where only a table states it."""
+    return tuple(_column(FACTS / "facts.parquet", "records").tolist())
+
+
+def textbook() -> tuple[TextbookPair, ...]:
+    """The held-out textbook pairs, by names that the graph knows."""
+    rows = read_rows(TEXTBOOK, ["head", "relation", "tail", "label", "source"])
+    return tuple(
+        TextbookPair(row["head"], row["relation"], row["tail"], row["label"] == "1", row["source"]) for row in rows
+    )
+
+
+def _column(path: Path, name: str) -> np.ndarray:
     try:
-        return tuple(pq.read_table(FACTS / "facts.parquet", columns=["records"]).column("records").to_pylist())
+        values: np.ndarray = pq.read_table(path, columns=[name]).column(name).to_numpy()
     except (pa.ArrowInvalid, OSError, KeyError) as error:
-        raise CogstageError(f"{FACTS} is damaged ({error}); install cogstage again") from error
+        raise CogstageError(f"{path} is damaged ({error}); install cogstage again") from error
+    return values
