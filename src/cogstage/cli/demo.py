@@ -11,26 +11,30 @@ from cogstage.cli.console import print_json, progress
 
 def demo(
     out: Path = typer.Option(Path("demo"), "--out", "-o", help="Folder for everything the demo makes."),
-    seed: int = typer.Option(0, "--seed", min=0, help="Where randomness begins."),
-    as_json: bool = typer.Option(False, "--json", help="The figures as JSON."),
+    seed: int = typer.Option(0, "--seed", min=0, help="Random seed."),
+    as_json: bool = typer.Option(False, "--json", help="Print the figures as JSON."),
 ) -> None:
-    """The whole street on the embedded data set: build, train, evaluate, explain; ends in an HTML report.
+    """Run the full pipeline on the embedded data set: build, train, evaluate, explain; ends in an HTML report.
 
     Example: cogstage demo --out demo
     """
     from cogstage.data.demo import DemoOptions, run_demo
 
     result = run_demo(out, DemoOptions(seed=seed), progress())
+    report = out / "report.html"
     if as_json:
-        print_json({"report": str(out / "report.html"), "seconds": round(result.seconds, 1), "test": result.figures})
+        textbook = {"right": result.right, "pairs": len(result.answers)}
+        seconds = round(result.seconds, 1)
+        print_json({"report": str(report), "seconds": seconds, "test": result.figures, "textbook": textbook})
         return
     shown = result.cases[0].prediction
     model = out / "model"
-    typer.echo(result.table.text())
-    typer.echo(f"\nReport: {out / 'report.html'} ({result.seconds:.0f} s). Open it in a browser.\n")
+    typer.echo("\n\n".join(table.text() for table in result.tables))
+    typer.echo(f"\nReport: {report} ({result.seconds:.0f} s). Open it in a browser.\n")
     typer.echo("What to try next:")
-    typer.echo(f'  cogstage explain {model} "{shown.head.name}" "{shown.tail.name}" -k 10')
+    typer.echo(f'  cogstage explain {model} "{shown.head.name}" "{shown.tail.name}" --relation {shown.relation}')
+    typer.echo(f'  cogstage explain {model} paracetamol "high blood pressure" --relation may_treat')
     typer.echo(f'  cogstage discover {model} "{shown.head.name}" --new-only --explain')
     typer.echo(f"  cogstage serve {model}")
     typer.echo(f"  cogstage graph info {out / 'graph'};  cogstage dataset info {out / 'dataset'}")
-    typer.echo("Your own data: see the tables in README.md. The demo's literature is of the 1970s: no medical advice.")
+    typer.echo("Your own data: see the tables in README.md. Nothing in the demo is medical advice.")

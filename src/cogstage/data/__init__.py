@@ -1,1 +1,1 @@
-"""The embedded data set: counts and facts derived from PubMed records of 1977-79."""
+"""The embedded data set and the demo that runs on it."""

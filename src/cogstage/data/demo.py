@@ -1,10 +1,11 @@
-"""The whole street on the embedded data set: graph, data set, training, evaluation, rationales, one HTML report."""
+"""The full pipeline on the embedded data set: data set, training, evaluation, reasons and one HTML report."""
 
 from __future__ import annotations
 
 import shutil
+import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,27 +13,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cogstage.artefact import new_folder
-from cogstage.baselines.resolver import FLOOR
 from cogstage.data import embedded
-from cogstage.evaluation.cases import Case, cases_section, choose_cases
-from cogstage.evaluation.metrics import precision_recall, reliability, score
-from cogstage.evaluation.significance import interval, replicate_metrics
+from cogstage.data.embedded import TextbookPair
+from cogstage.evaluation.cases import Case
+from cogstage.evaluation.metrics import score
 from cogstage.knowledge.build import build_dataset
-from cogstage.knowledge.dataset import Dataset, Pairs
+from cogstage.knowledge.dataset import Dataset
+from cogstage.knowledge.facts import Facts
 from cogstage.progress import SILENT, Progress
-from cogstage.reporting import Cell, Plot, Report, Section, Table
-from cogstage.reporting.plots import draw_precision_recall, draw_reliability, plot
+from cogstage.reporting import Table
 
 if TYPE_CHECKING:
     from cogstage.estimator import CogStage
     from cogstage.graph.cooccurrence import Graph
+    from cogstage.graph.vocabulary import Vocabulary
 
-RELATION = "may_treat"
 OURS = "cogstage"
-BASELINES = (*FLOOR, "svd+distmult")
-COLUMNS = ("f1", "precision", "recall", "auroc", "auprc", "mcc")
-HEADINGS = {"f1": "F1", "auroc": "AUROC", "auprc": "AUPRC", "mcc": "MCC"}
-CASES = 3  # true ones, and as many false ones
+HELD_OUT = "held_out"
+BASELINES = ("always-positive", "degree", "ppmi", "svd+distmult")
+
+Scores = dict[str, dict[str, np.ndarray]]
+"""Method, relation and the probabilities of the relation's test pairs."""
 
 
 @dataclass(frozen=True)
@@ -44,163 +45,148 @@ class DemoOptions:
 
 
 @dataclass(frozen=True)
-class DemoResult:
-    """What the demo found, for the closing words."""
+class Answer:
+    """A textbook pair and what the model says about it."""
 
-    table: Table
-    figures: dict[str, dict[str, float]]  # method -> metric -> value on the test pairs
+    pair: TextbookPair
+    probability: float
+
+    @property
+    def right(self) -> bool:
+        """Whether the decision at 0.5 is the textbook's."""
+        return (self.probability >= 0.5) == self.pair.label
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """What the demo measured."""
+
+    tables: tuple[Table, ...]
+    figures: dict[str, dict[str, dict[str, float]]]  # method -> relation -> metric -> value on the test pairs
+    answers: tuple[Answer, ...]
     cases: tuple[Case, ...]
     seconds: float
+
+    @property
+    def right(self) -> int:
+        """How many textbook pairs are answered right."""
+        return sum(answer.right for answer in self.answers)
 
 
 def run_demo(out: Path, options: DemoOptions | None = None, progress: Progress = SILENT) -> DemoResult:
     """Write the folder ``out``: graph, facts, dataset, model, predictions.jsonl and report.html.
 
-    The folder appears when all of it is there; whatever stops the run before that leaves what was there as it was.
+    One model learns all five relations; the textbook pairs are held out of all of them. The folder appears when all
+    of it is there; whatever stops the run before that leaves what was there as it was.
     """
+    from cogstage.data.demo_report import demo_report, test_tables, textbook_table
     from cogstage.estimator import CogStage
 
     options = options or DemoOptions()
     begun = time.monotonic()
-    graph, facts = embedded.graph(), embedded.facts()
-    with new_folder(out, "demo", {"relation": RELATION, "seed": options.seed}) as folder:
+    graph, facts, pairs = embedded.graph(), embedded.facts(), embedded.textbook()
+    with new_folder(out, "demo", {"seed": options.seed}) as folder:
         shutil.copytree(embedded.GRAPH, folder / "graph")
         shutil.copytree(embedded.FACTS, folder / "facts")
-        data = build_dataset(graph, facts, folder / "dataset", seed=options.seed, progress=progress)
-        model = CogStage(RELATION, seed=options.seed, **options.training)
-        model.fit(graph, data, progress=progress)
+        learned = hold_out(facts, pairs, graph.vocabulary)
+        data = build_dataset(
+            graph,
+            learned,
+            folder / "dataset",
+            seed=options.seed,
+            relations=tuple(facts.relations),
+            progress=progress,
+        )
+        model = CogStage("all", seed=options.seed, **options.training).fit(graph, data, progress=progress)
         model.save(folder / "model")
-        test = data.pairs(RELATION, "test")
-        scores = _scores(graph, data, model, test, options.seed, progress)
-        figures = {name: score(test.label, values) for name, values in scores.items()}
-        table = _table(figures, scores, test)
-        progress.start("Explaining held-out cases and drawing the report")
-        right = (scores[OURS] >= 0.5) == (test.label == 1)
-        true, false = (CASES if right[test.label == label].any() else 0 for label in (1, 0))
-        cases = choose_cases(model, data, RELATION, true, false, options.seed)
-        cases += _mistakes(model, test, scores[OURS])
+        scores = _scores(graph, data, model, options.seed, progress)
+        figures = {
+            name: {relation: score(data.pairs(relation, "test").label, p) for relation, p in by_relation.items()}
+            for name, by_relation in scores.items()
+        }
+        progress.start("Answering textbook questions and drawing the report")
+        answers = ask(model, pairs)
+        cases = [*choose_cases(model, graph, pairs), *surest_mistakes(model, answers)]
         lines = "".join(case.prediction.to_json() + "\n" for case in cases)
         (folder / "predictions.jsonl").write_text(lines, encoding="utf-8")
-        report = Report(
-            "cogstage on its embedded data set",
-            _summary(graph, data, model),
-            [
-                Section("Figures", [table]),
-                Section("Plots", _plots(scores, test, model)),
-                cases_section(cases),
-            ],
-            NOTES,
-        )
-        report.write(folder / "report.html")
+        tables = (*test_tables(figures, data), textbook_table(answers))
+        demo_report(graph, data, model, scores, tables, answers, cases).write(folder / "report.html")
         progress.done()
-    return DemoResult(table, figures, tuple(cases), time.monotonic() - begun)
+    return DemoResult(tables, figures, answers, tuple(cases), time.monotonic() - begun)
 
 
-def _scores(
-    graph: Graph, data: Dataset, model: CogStage, test: Pairs, seed: int, progress: Progress
-) -> dict[str, np.ndarray]:
-    """Probabilities of the test pairs by method; what is fitted sees no test pair."""
+def hold_out(facts: Facts, pairs: Iterable[TextbookPair], vocabulary: Vocabulary) -> Facts:
+    """The facts without those between the two terms of a textbook pair, whatever their relation and direction.
+
+    The pairs come back under the relation ``HELD_OUT``: a data set built without that relation does not learn from
+    them, and does not draw them as negatives either.
+    """
+    ends = {(vocabulary.term[vocabulary.find(p.head)], vocabulary.term[vocabulary.find(p.tail)]) for p in pairs}
+    rows = zip(facts.head, facts.relation, facts.tail, facts.source, strict=True)
+    kept = [row for row in rows if (row[0], row[2]) not in ends and (row[2], row[0]) not in ends]
+    kept += [(head, HELD_OUT, tail, "textbook") for head, tail in sorted(ends)]
+    return Facts.of(kept, facts.made_with, facts.matched)
+
+
+def _scores(graph: Graph, data: Dataset, model: CogStage, seed: int, progress: Progress) -> Scores:
+    """Probabilities of the test pairs; what is fitted sees no test pair."""
     from cogstage.baselines.resolver import resolve
+    from cogstage.baselines.vectors import VectorStore
 
     view = data.for_fitting()
-    found = {}
+    tests = {relation: data.pairs(relation, "test") for relation in model.relations}
+    found: Scores = {}
     progress.start("Evaluating beside the baselines", len(BASELINES) + 1)
-    for name in BASELINES:
-        progress.advance(note=name)
-        found[name] = resolve(name).fit(graph, view, RELATION, seed).scores(test.head, test.tail)
-    found[OURS] = model.probabilities(test.head, test.tail, RELATION)
+    with tempfile.TemporaryDirectory() as folder:  # one encoding serves all relations
+        for name in BASELINES:
+            progress.advance(note=name)
+            found[name] = {}
+            for relation, test in tests.items():
+                fitted = resolve(name, store=VectorStore(folder)).fit(graph, view, relation, seed)
+                found[name][relation] = fitted.scores(test.head, test.tail)
+    found[OURS] = {name: model.probabilities(test.head, test.tail, name) for name, test in tests.items()}
     progress.advance(note=OURS)
     progress.done()
     return found
 
 
-def _table(figures: Mapping[str, Mapping[str, float]], scores: Mapping[str, np.ndarray], test: Pairs) -> Table:
-    rows = []
-    for name, values in figures.items():
-        low, high = interval(replicate_metrics(test.head, test.label, scores[name])["f1"])
-        rows.append(
-            (name, f"{values['f1']:.3f}", f"{low:.3f} to {high:.3f}", *(f"{values[c]:.3f}" for c in COLUMNS[1:]))
-        )
-    columns = ("method", "F1", "95 % interval", *(HEADINGS.get(column, column) for column in COLUMNS[1:]))
-    best = {
-        column: max(row[column] for row in rows)
-        for column in (1, *range(3, len(columns)))
-        if columns[column] != "recall"  # which is 1 for whoever always says yes
-    }
-    marked = tuple(tuple(Cell(text, bold=best.get(column) == text) for column, text in enumerate(row)) for row in rows)
-    caption = (
-        f"{RELATION}, {len(test):,} test pairs, one degree-matched negative a positive; "
-        "95 % intervals of F1 by bootstrap over heads"
-    )
-    return Table(caption, columns, marked)
+def ask(model: CogStage, pairs: Sequence[TextbookPair]) -> tuple[Answer, ...]:
+    """The model's probability for each textbook pair whose relation it knows."""
+    find = model.vocabulary.find
+    answers: dict[int, Answer] = {}
+    for relation in model.relations:
+        rows = [row for row, pair in enumerate(pairs) if pair.relation == relation]
+        head, tail = ([find(getattr(pairs[row], end)) for row in rows] for end in ("head", "tail"))
+        for row, probability in zip(rows, model.probabilities(head, tail, relation).tolist(), strict=True):
+            answers[row] = Answer(pairs[row], probability)
+    return tuple(answers[row] for row in sorted(answers))
 
 
-def _mistakes(model: CogStage, test: Pairs, probability: np.ndarray) -> list[Case]:
-    """The two surest mistakes: the true pair with the lowest probability and the false one with the highest."""
-    found = []
-    for label in (1, 0):
-        rows = np.flatnonzero((test.label == label) & ((probability >= 0.5) != bool(label)))
-        if len(rows):
-            row = rows[np.argmax(np.abs(probability[rows] - 0.5))]
-            (prediction,) = model.predict_batch(test.head[row : row + 1], test.tail[row : row + 1], RELATION)
-            found.append(Case(prediction, bool(label)))
-    return found
+def choose_cases(model: CogStage, graph: Graph, pairs: Iterable[TextbookPair]) -> list[Case]:
+    """For each relation, the true textbook pair whose rarer term is counted most often.
+
+    The rule looks at the graph and not at the model, so it favours pairs that people know, right or wrong.
+    """
+    find, count = graph.vocabulary.find, graph.vocabulary.count
+    cases = []
+    for relation in model.relations:
+        true = [pair for pair in pairs if pair.relation == relation and pair.label]
+        if true:
+            known = max(true, key=lambda pair: min(count[find(pair.head)], count[find(pair.tail)]))
+            cases.append(_case(model, known))
+    return cases
 
 
-def _summary(graph: Graph, data: Dataset, model: CogStage) -> list[str]:
-    counts = {split: len(data.pairs(RELATION, split)) for split in ("train", "dev", "test")}
-    metrics = model.metrics
-    return [
-        f"The graph counts which of {graph.n_nodes:,} MeSH descriptors stand together in "
-        f"{graph.made_with['records']['counted']:,} PubMed records of 1977 to 1979 ({graph.n_edges:,} pairs). "
-        "The facts were read off other records of the same years, by the qualifiers that indexers gave.",
-        f"The model learned {RELATION} from {counts['train']:,} training pairs (epoch {metrics['kept_epoch']} of "
-        f"{metrics['epochs']} was kept, {metrics['seconds']:.0f} seconds, ended because: {metrics['stopped']}), was "
-        f"calibrated on {counts['dev']:,} dev pairs, and is measured on "
-        f"{counts['test']:,} pairs that nothing was fitted on.",
-        "Negatives are drawn so that drugs and diseases occur in them as often as in the facts. Popularity then says "
-        "next to nothing, which the row “degree” shows.",
-    ]
+def surest_mistakes(model: CogStage, answers: Iterable[Answer]) -> list[Case]:
+    """The true textbook pair with the lowest probability and the false one with the highest, if they are wrong."""
+    wrong = [answer for answer in answers if not answer.right]
+    cases = []
+    for label in (True, False):
+        candidates = [answer for answer in wrong if answer.pair.label is label]
+        if candidates:
+            cases.append(_case(model, max(candidates, key=lambda answer: abs(answer.probability - 0.5)).pair))
+    return cases
 
 
-NOTES = [
-    f"The first {CASES} true and {CASES} false cases were drawn by seed among those predicted correctly; after them "
-    "stand the surest mistakes, the true pair with the lowest probability and the false one with the highest.",
-    "Where the intervals of two rows overlap, this data set is too small to tell them apart: the page shows how the "
-    "parts work together, not which method is best.",
-    "The literature is almost fifty years old and the facts are weak labels that nobody confirmed; a “no” means that "
-    "no record said so. Nothing here is medical advice.",
-]
-
-
-def _plots(scores: Mapping[str, np.ndarray], test: Pairs, model: CogStage) -> list[Plot]:
-    curves = {}
-    for name, values in scores.items():
-        precision, recall = precision_recall(test.label, values)
-        curves[name] = (recall, precision)
-    bins = {}
-    for name, values in ((OURS, scores[OURS]),):
-        curve = reliability(test.label, values, bins=10)
-        bins[name] = (curve["probability"], curve["positives"])
-    plots = [
-        plot(
-            "Precision and recall on the test pairs, over all thresholds.",
-            lambda axes: draw_precision_recall(axes, curves, strong=OURS),
-        ),
-        plot(
-            "Reliability on the test pairs: how often the relation holds among pairs with a given probability.",
-            lambda axes: draw_reliability(axes, bins),
-        ),
-    ]
-    history = [line for line in model.metrics["history"] if line["stage"] == "epoch"]
-    if len(history) > 1:
-        caption = "The course of training: dev AUROC after each epoch; the marked epoch was kept."
-        plots.append(plot(caption, lambda axes: _draw_course(axes, history, model.metrics["kept_epoch"])))
-    return plots
-
-
-def _draw_course(axes: Any, history: Sequence[Mapping[str, Any]], best: int) -> None:
-    epochs, f1 = [line["epoch"] for line in history], [line["dev_auroc"] for line in history]
-    axes.plot(epochs, f1, marker="o", markersize=3)
-    axes.plot([best], [f1[epochs.index(best)]], marker="o", markersize=9, fillstyle="none", color="black")
-    axes.set(xlabel="epoch", ylabel="dev AUROC")
+def _case(model: CogStage, pair: TextbookPair) -> Case:
+    return Case(model.predict(pair.head, pair.tail, pair.relation), pair.label)

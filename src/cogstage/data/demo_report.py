@@ -1,0 +1,135 @@
+"""The demo's tables, plots and report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cogstage.data.demo import OURS, Answer, Scores
+from cogstage.evaluation.cases import Case, cases_section
+from cogstage.evaluation.metrics import precision_recall, reliability
+from cogstage.knowledge.dataset import Dataset
+from cogstage.relations import phrase
+from cogstage.reporting import Cell, Plot, Report, Section, Table, figure_text
+from cogstage.reporting.plots import Curve, draw_precision_recall, draw_reliability, plot
+
+if TYPE_CHECKING:
+    from cogstage.estimator import CogStage
+    from cogstage.graph.cooccurrence import Graph
+
+MEASURES = {"f1": "F1", "auroc": "AUROC"}
+NOTES = (
+    "The first cases are, for each relation, the true textbook pair whose rarer term is counted most often; after "
+    "them stand the surest mistakes among the textbook pairs. No case was chosen by hand.",
+    "Test negatives are drawn, not confirmed: a pair counted as false may be true and unknown to the sources.",
+    "Half of the literature is almost fifty years old, many facts are weak labels, and nobody checked them one by "
+    "one. Nothing here is medical advice.",
+)
+
+
+def demo_report(
+    graph: Graph,
+    data: Dataset,
+    model: CogStage,
+    scores: Scores,
+    tables: Sequence[Table],
+    answers: Sequence[Answer],
+    cases: Sequence[Case],
+) -> Report:
+    """What was built, learned and measured, with cases."""
+    *tests, textbook = tables
+    sections = [
+        Section("Textbook pairs", [textbook, mistakes_table(answers)]),
+        Section("Test pairs", [*tests, *plots(scores[OURS], data)]),
+        cases_section(cases),
+    ]
+    return Report("cogstage on its embedded data set", _summary(graph, data, model, answers), sections, NOTES)
+
+
+def _summary(graph: Graph, data: Dataset, model: CogStage, answers: Sequence[Answer]) -> list[str]:
+    records = graph.made_with["records"]
+    sizes = {s: sum(len(data.pairs(r, s)) for r in model.relations) for s in ("train", "dev", "test")}
+    right = sum(answer.right for answer in answers)
+    return [
+        f"The graph counts which of {graph.n_nodes:,} MeSH concepts occur together in {records['counted']:,} PubMed "
+        f"records of 1977 to 1979 and 2021 ({graph.n_edges:,} pairs). Facts come from public tables, from a list of "
+        "contraindications, and from the qualifiers of records that were not counted.",
+        f"One model learned {len(model.relations)} relations from {sizes['train']:,} training pairs, was calibrated "
+        f"on {sizes['dev']:,} dev pairs and is measured on {sizes['test']:,} test pairs.",
+        f"It answers {right} of {len(answers)} textbook questions right ({right / len(answers):.0%}). No fact between "
+        "the two terms of a textbook pair was used in training, whatever its relation.",
+        "Negatives are drawn so that heads and tails occur in them as often as in the facts. Popularity then says next "
+        "to nothing, as the row “degree” shows.",
+    ]
+
+
+def test_tables(figures: Mapping[str, Mapping[str, Mapping[str, float]]], data: Dataset) -> list[Table]:
+    """Methods by relations, one table for each measure, the best of each column bold."""
+    relations = list(figures[OURS])
+    pairs = ", ".join(f"{relation} {len(data.pairs(relation, 'test')):,}" for relation in relations)
+    tables = []
+    for measure, heading in MEASURES.items():
+        values = {name: [by_relation[r][measure] for r in relations] for name, by_relation in figures.items()}
+        values = {name: [*row, float(np.mean(row))] for name, row in values.items()}
+        best = np.nanmax(np.array(list(values.values())), axis=0)
+        rows = []
+        for name, row in values.items():
+            cells: list[str | Cell] = [name]
+            cells += [Cell(figure_text(value), bold=value == top) for value, top in zip(row, best, strict=True)]
+            rows.append(tuple(cells))
+        caption = f"{heading} on the test pairs, one degree-matched negative per positive"
+        tables.append(Table(caption, ("method", *relations, "mean"), tuple(rows), note=f"Test pairs: {pairs}."))
+    return tables
+
+
+def textbook_table(answers: Sequence[Answer]) -> Table:
+    """How many textbook pairs are answered right, by relation."""
+    rows = []
+    for relation in [*dict.fromkeys(answer.pair.relation for answer in answers), None]:
+        asked = [answer for answer in answers if relation in (None, answer.pair.relation)]
+        cells = [_share([a for a in asked if a.pair.label is label]) for label in (True, False)]
+        rows.append((relation or "all", *cells, _share(asked), f"{_right(asked) / len(asked):.0%}"))
+    columns = ("relation", "true pairs", "false pairs", "all", "right")
+    return Table("Textbook pairs answered right, all held out of training", columns, tuple(rows))
+
+
+def _right(answers: Sequence[Answer]) -> int:
+    return sum(answer.right for answer in answers)
+
+
+def _share(answers: Sequence[Answer]) -> str:
+    return f"{_right(answers)} of {len(answers)}"
+
+
+def mistakes_table(answers: Sequence[Answer]) -> Table:
+    """The textbook pairs answered wrong, the surest mistakes first."""
+    wrong = sorted((a for a in answers if not a.right), key=lambda a: -abs(a.probability - 0.5))
+    rows = tuple(
+        (
+            f"{a.pair.head} {phrase(a.pair.relation)} {a.pair.tail}",
+            "yes" if a.pair.label else "no",
+            a.pair.source,
+            f"{a.probability:.2f}",
+        )
+        for a in wrong
+    )
+    return Table("Textbook pairs answered wrong", ("pair", "answer", "source", "predicted"), rows, left=3)
+
+
+def plots(scores: Mapping[str, np.ndarray], data: Dataset) -> list[Plot]:
+    """Precision and recall of each relation, and reliability over all of them."""
+    curves: dict[str, Curve] = {}
+    labels = {relation: data.pairs(relation, "test").label for relation in scores}
+    for relation, values in scores.items():
+        precision, recall = precision_recall(labels[relation], values)
+        curves[relation] = (recall, precision)
+    pooled = reliability(np.concatenate(list(labels.values())), np.concatenate(list(scores.values())), bins=10)
+    calibrated = {OURS: (pooled["probability"], pooled["positives"])}
+    over = "Precision and recall on the test pairs, over all thresholds."
+    sure = "Reliability over all relations: how often the relation holds among pairs with a given probability."
+    return [
+        plot(over, lambda axes: draw_precision_recall(axes, curves)),
+        plot(sure, lambda axes: draw_reliability(axes, calibrated)),
+    ]
