@@ -20,7 +20,7 @@ def main() -> None:
         data = cs.build_dataset(graph, facts, Path(folder) / "dataset", negatives="degree", seed=0)
         model = cs.CogStage("may_treat", seed=0).fit(graph, data)
 
-        prediction = model.predict("Propranolol", "Angina Pectoris", k=5)
+        prediction = model.predict("Propranolol", "Angina Pectoris")
         print(f"Propranolol may treat Angina Pectoris: {prediction.probability:.2f}, because")
         for reason in prediction.reasons:
             known = "known" if reason.known_fact else "assumed"
