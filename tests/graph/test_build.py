@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -29,6 +30,7 @@ WORDS = ["aspirin", "asa", "fever", "cough", "gout", "rash"]
 CONCEPT = {"aspirin": "D1", "asa": "D1", "fever": "S1", "cough": "S2", "gout": "X1", "rash": "S3"}
 LEXICON = Lexicon.build([Entry(word, concept, concept.lower()) for word, concept in CONCEPT.items()])
 DAY0 = datetime.date(2019, 12, 20)
+Options = partial(BuildOptions, copies="keep")  # the same note twice is two notes here
 
 notes = st.lists(
     st.tuples(
@@ -97,13 +99,13 @@ def same_bytes(one: Path, other: Path) -> bool:
 
 ways = st.one_of(
     st.builds(
-        BuildOptions,
+        Options,
         unit=st.sampled_from(["document", "sentence"]),
         level=st.sampled_from(["term", "concept"]),
         min_count=st.integers(1, 3),
     ),
     st.builds(
-        BuildOptions,
+        Options,
         unit=st.just("patient-window"),
         window=st.sampled_from([*WINDOWS, None]),
         per=st.sampled_from(["bin", "patient"]),
@@ -135,7 +137,7 @@ def test_build_equals_a_count_by_hand(
 def test_every_window_and_per(tmp_path: Path, window: int | None, per: str) -> None:
     some = [(i % 3, (i * 37) % 400, [[WORDS[i % 6], WORDS[(i * i + 1) % 6]]]) for i in range(60)]
     write_notes(tmp_path / "notes.jsonl", some)
-    options = BuildOptions(unit="patient-window", window=window, per=per)  # type: ignore[arg-type]
+    options = Options(unit="patient-window", window=window, per=per)  # type: ignore[arg-type]
     build_graph(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, options)
     assert content(tmp_path / "graph") == by_hand(some, options)
 
@@ -147,7 +149,7 @@ def many_notes(path: Path, count: int = 6000) -> None:
 @pytest.mark.slow
 def test_spilled_and_parallel_builds_are_the_same_bytes(tmp_path: Path) -> None:
     many_notes(tmp_path / "notes.jsonl")
-    options = BuildOptions(unit="patient-window", window=7, per="patient", suppress_below=2)
+    options = Options(unit="patient-window", window=7, per="patient", suppress_below=2)
     for name, how in {
         "plain": {},
         "spilled": {"memory": 20_000},
@@ -178,7 +180,7 @@ if not resume:
         return plain(self, documents)
     local_engine.Finder.find = slowly
 build_graph(folder / "notes.jsonl", folder / "graph", folder / "lexicon.tsv",
-            BuildOptions(unit="patient-window", window=30), resume=resume, workers=2, memory=1_000_000)
+            BuildOptions(unit="patient-window", window=30, copies="keep"), resume=resume, workers=2, memory=1_000_000)
 """
 
 
@@ -187,9 +189,9 @@ def test_resume_after_a_kill_gives_the_same_bytes(tmp_path: Path) -> None:
     many_notes(tmp_path / "notes.jsonl", 3_000)
     rows = "".join(f"{word}\t{concept}\n" for word, concept in CONCEPT.items())
     (tmp_path / "lexicon.tsv").write_text("term\tconcept\n" + rows, encoding="utf-8")
-    options = BuildOptions(unit="patient-window", window=30)
+    options = Options(unit="patient-window", window=30)
     build_graph(tmp_path / "notes.jsonl", tmp_path / "whole", tmp_path / "lexicon.tsv", options)
-    build_graph(tmp_path / "notes.jsonl", tmp_path / "graph", tmp_path / "lexicon.tsv", BuildOptions())
+    build_graph(tmp_path / "notes.jsonl", tmp_path / "graph", tmp_path / "lexicon.tsv", Options())
     before = (tmp_path / "graph" / "edges.parquet").read_bytes()
     command = [sys.executable, "-c", SLOW_BUILD, str(tmp_path)]
     process = subprocess.Popen([*command, "first"], start_new_session=True)
@@ -216,12 +218,12 @@ def test_resume_refuses_work_of_another_build(tmp_path: Path, monkeypatch: pytes
     with monkeypatch.context() as patched:
         patched.setattr(LocalEngine, "census", stopped)
         with pytest.raises(KeyboardInterrupt):
-            build_graph(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, BuildOptions())
+            build_graph(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, Options())
     assert (tmp_path / ".graph.work").exists()
     assert not (tmp_path / "graph").exists()
     with pytest.raises(UsageError, match="other options or inputs"):
-        build_graph(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, BuildOptions(unit="sentence"), resume=True)
-    build_graph(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, BuildOptions(), resume=True)
+        build_graph(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, Options(unit="sentence"), resume=True)
+    build_graph(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, Options(), resume=True)
     assert Graph.load(tmp_path / "graph").n_nodes == 5
 
 
@@ -231,7 +233,7 @@ def test_coded_records_need_no_lexicon_and_keep_their_names(tmp_path: Path) -> N
         "2,2020-01-05,E11,Diabetes,disorder\n2,2020-03-05,I10,,\n",
         encoding="utf-8",
     )
-    options = BuildOptions(unit="patient-window", window=30, per="patient")
+    options = Options(unit="patient-window", window=30, per="patient")
     build_graph(tmp_path / "records.csv", tmp_path / "graph", options=options)
     assert content(tmp_path / "graph") == ({"E11": 2, "I10": 2}, {("E11", "I10"): 1})
     vocabulary = Graph.load(tmp_path / "graph").vocabulary
@@ -246,12 +248,12 @@ def test_coded_records_are_counted_in_patient_windows_by_default(tmp_path: Path)
     assert content(tmp_path / "graph") == ({"E11": 2, "I10": 2}, {("E11", "I10"): 1})
     assert Graph.load(tmp_path / "graph").made_with["unit"] == "patient-window"
     with pytest.raises(CogstageError, match=r"no two are in one document; .* the unit patient-window"):
-        build_graph(tmp_path / "records.csv", tmp_path / "none", options=BuildOptions(unit="document"))
+        build_graph(tmp_path / "records.csv", tmp_path / "none", options=Options(unit="document"))
     (tmp_path / "records.csv").write_text(rows[: rows.index("2,2020")].replace("01,I10", "02,I10"), encoding="utf-8")
     with pytest.raises(CogstageError, match="in one window of 1 days; choose a larger window"):
         build_graph(tmp_path / "records.csv", tmp_path / "none")
     (tmp_path / "records.csv").write_text(rows.replace("2,2020-03", "3,2020-03"), encoding="utf-8")
-    options = BuildOptions(suppress_below=2, window=None)
+    options = Options(suppress_below=2, window=None)
     with pytest.raises(CogstageError, match="lower suppress_below"):
         build_graph(tmp_path / "records.csv", tmp_path / "none", options=options)
     assert not (tmp_path / "none").exists()
@@ -261,7 +263,7 @@ def test_documents_after_the_last_day_are_left_out(tmp_path: Path) -> None:
     some = [(0, 0, [["asa", "fever"]]), (1, 11, [["asa", "fever"]]), (2, 12, [["asa", "fever"]])]
     write_notes(tmp_path / "notes.jsonl", some)
     bad = BadRows()
-    options = BuildOptions(until=parse_until("2019"))
+    options = Options(until=parse_until("2019"))
     build_graph(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, options, bad=bad)
     assert content(tmp_path / "graph")[1] == {("D1", "S1"): 2}  # 20 and 31 December; 1 January is left out
     assert bad.notices == {"documents after 2019-12-31, left out": 1}
@@ -284,7 +286,7 @@ def test_codes_and_text_meet_on_one_concept(tmp_path: Path) -> None:
     (tmp_path / "notes.jsonl").write_text(json.dumps(record), encoding="utf-8")
     counted = {}
     for codes in ("auto", "text", "codes", "both"):
-        build_graph(tmp_path / "notes.jsonl", tmp_path / codes, LEXICON, BuildOptions(codes=codes))  # type: ignore[arg-type]
+        build_graph(tmp_path / "notes.jsonl", tmp_path / codes, LEXICON, Options(codes=codes))  # type: ignore[arg-type]
         counted[codes] = set(content(tmp_path / codes)[0])
     text = {"S1", "S2"}
     assert counted == {"auto": text, "text": text, "codes": {"D1", "Z9"}, "both": {*text, "D1", "Z9"}}
@@ -294,7 +296,7 @@ def test_context_is_left_out_unless_kept(tmp_path: Path) -> None:
     record = {"doc_id": "a", "text": "Patient has cough. Denies fever. Takes aspirin."}
     (tmp_path / "notes.jsonl").write_text(json.dumps(record), encoding="utf-8")
     build_graph(tmp_path / "notes.jsonl", tmp_path / "without", LEXICON)
-    build_graph(tmp_path / "notes.jsonl", tmp_path / "with", LEXICON, BuildOptions(keep_context=True))
+    build_graph(tmp_path / "notes.jsonl", tmp_path / "with", LEXICON, Options(keep_context=True))
     assert set(content(tmp_path / "without")[0]) == {"S2", "D1"}
     assert set(content(tmp_path / "with")[0]) == {"S1", "S2", "D1"}
 
@@ -319,7 +321,7 @@ def test_bad_rows_end_the_build_or_are_counted(tmp_path: Path, row: str, message
     good = '{"doc_id": "a", "text": "fever and cough", "patient_id": "1", "date": "2020-01-01"}'
     (tmp_path / "good.jsonl").write_text(good, encoding="utf-8")
     (tmp_path / "notes.jsonl").write_text(f"{good}\n{row}\n", encoding="utf-8")
-    options = BuildOptions(unit="patient-window", window=7)
+    options = Options(unit="patient-window", window=7)
     build_graph(tmp_path / "good.jsonl", tmp_path / "graph", LEXICON, options)
     before = {path.name: path.read_bytes() for path in (tmp_path / "graph").iterdir()}
     with pytest.raises(CogstageError, match=message) as caught:
@@ -354,7 +356,7 @@ def test_options_that_make_no_sense_are_refused() -> None:
         {"ambiguity": "x"},
     ):
         with pytest.raises(UsageError):
-            BuildOptions(**wrong)  # type: ignore[arg-type]
+            Options(**wrong)  # type: ignore[arg-type]
     assert parse_window("ever") is None
     assert parse_window("30d") == 30
     assert (parse_lag("90d"), parse_lag("7"), parse_lag("any")) == (90, 7, None)

@@ -49,6 +49,9 @@ def build(
     order: bool = typer.Option(False, "--order", help="Count which of two terms each patient has first."),
     lag: str = typer.Option("90d", help="--order: days that may lie between the two, or any."),
     until: str | None = typer.Option(None, metavar="YEAR|DATE", help="Leave out documents after this year or day."),
+    copies: str = typer.Option(
+        "auto", help="Nearly equal notes of one patient: drop or keep; auto drops them where there are patients."
+    ),
     keep_context: bool = typer.Option(
         False, "--keep-context", help="Count negated, family, hypothetical and historical mentions too."
     ),
@@ -105,6 +108,7 @@ def build(
         order=order,
         lag=parse_lag(lag),
         until=None if until is None else parse_until(until),
+        copies=cast('Literal["auto", "drop", "keep"]', copies),
         keep_context=keep_context,
         codes=cast('Literal["auto", "text", "codes", "both"]', count),
         ambiguity=cast("Ambiguity", ambiguity),

@@ -17,6 +17,7 @@ from cogstage.artefact import (
     file_hash,
     finish_folder,
     lock_folder,
+    new_file,
     one_line_if_full,
     software_version,
     to_json,
@@ -33,7 +34,7 @@ from cogstage.graph.engines import ENGINES, Engine, open_engine
 from cogstage.graph.folder import write_edges
 from cogstage.graph.job import BuildJob, choose_nodes
 from cogstage.graph.naming import name_nodes
-from cogstage.graph.options import BuildOptions, Unit
+from cogstage.graph.options import BuildOptions
 from cogstage.graph.privacy import fresh_seed, noise_from, release, suppress, threshold
 from cogstage.graph.roll_up import RollUp, read_roll_up
 from cogstage.graph.runs import WorkFolder
@@ -89,7 +90,7 @@ def build_graph(
     out, bad = Path(out), bad if bad is not None else BadRows()
     check_target(out, "graph")
     reader = open_reader(documents, options.format, bad=bad, **options.reader)
-    options = _with_unit(options, documents)
+    options = _for_input(options, documents)
     with lock_folder(out), one_line_if_full(out):
         words = _lexicon(lexicon, options, stop_list, bad, progress)
         plan = {
@@ -133,7 +134,7 @@ def _build(
     options, bad = job.options, job.bad
     skipped_terms = bad.count
     try:
-        n_documents = engine.find()
+        n_documents = engine.find(_copies(job, engine))
         if n_documents == 0:
             files = ", ".join(map(str, job.reader.files))
             raise CogstageError(f"{files}: no documents" + (" that can be used" if bad.count else ""))
@@ -182,6 +183,21 @@ def _notice_matching(job: BuildJob, engine: Engine, census: Census) -> None:
     for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:COMMON_SHOWN]:
         if count:
             job.bad.notice(f"{word!r}, a common English word, is a term of the lexicon; units that hold it", count)
+
+
+def _copies(job: BuildJob, engine: Engine) -> np.ndarray:
+    """Keys of the notes that are copies; kept with the work, so that a resumed build has the same."""
+    path = job.work.path / "copies.npy"
+    if job.options.copies != "drop":
+        return np.empty(0, np.uint64)
+    if not path.exists():
+        job.progress.start("Looking for copied notes")
+        copies = engine.signatures().copies()
+        with new_file(path) as temporary, temporary.open("wb") as handle:
+            np.save(handle, copies)
+        job.progress.done(f"{len(copies):,} notes are nearly the same as an earlier one of their patient")
+    found: np.ndarray = np.load(path)
+    return found
 
 
 def _roll_up(job: BuildJob, level: str | Path | None, vocabulary: str | Path | None) -> RollUp | None:
@@ -278,18 +294,26 @@ def _private_meta(made_with: dict[str, Any], options: BuildOptions, seed: int | 
     return {**{key: value for key, value in made_with.items() if key not in exact}, "private": private}
 
 
-def _with_unit(options: BuildOptions, documents: Paths) -> BuildOptions:
-    """The options with the unit that fits the first document: coded records of patients are counted in windows."""
-    if options.unit != "auto":
+def _for_input(options: BuildOptions, documents: Paths) -> BuildOptions:
+    """The options with the unit and the treatment of copied notes that fit the first document.
+
+    Coded records of patients are counted in windows; copies are looked for in notes of patients.
+    """
+    if options.unit != "auto" and options.copies != "auto":
         return options
     reader = open_reader(documents, options.format, bad=BadRows(skip=True), **options.reader)
     try:
         first = next(iter(reader), None)
     except CogstageError:  # the build itself says what is wrong
         first = None
-    coded = first is not None and not first.text and bool(first.codes) and first.patient_id is not None
-    unit: Unit = "patient-window" if coded or options.per == "patient" else "document"
-    return replace(options, unit=unit)
+    of_patient = first is not None and first.patient_id is not None
+    coded = first is not None and of_patient and not first.text and bool(first.codes)
+    unit, copies = options.unit, options.copies
+    if unit == "auto":
+        unit = "patient-window" if coded or options.per == "patient" else "document"
+    if copies == "auto":
+        copies = "drop" if of_patient and not coded else "keep"
+    return replace(options, unit=unit, copies=copies)
 
 
 def _lexicon(

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cogstage.corpus.readers import Reader
+from cogstage.corpus.formats.omop import OmopReader
+from cogstage.corpus.readers import Reader, open_reader
 from cogstage.graph.counting import Census, Counter, Rows
 from cogstage.graph.edges import Edges
 from cogstage.graph.options import BuildOptions
@@ -32,6 +33,13 @@ class BuildJob:
     given_seed: int | None  # that a test asked for; None in earnest
     bad: BadRows
     progress: Progress
+
+    def open_again(self) -> Reader:
+        """A reader of the same files that skips bad rows, for a pass before or after the one that counts."""
+        options, files = self.options, list(self.reader.files_on_disk)
+        if isinstance(self.reader, OmopReader):
+            files = [self.reader.folder]
+        return open_reader(files, self.reader.format, bad=BadRows(skip=True), **options.reader)
 
     @property
     def options(self) -> BuildOptions:

@@ -60,6 +60,7 @@ class BuildOptions:
     order: bool = False  # count which of two terms a patient has first
     lag: int | None = 90  # order: days that may lie between the two, None for any number
     until: datetime.date | None = None  # documents after this day are left out
+    copies: Literal["auto", "drop", "keep"] = "auto"  # copied notes of a patient; auto: drop, but not in literature
     keep_context: bool = False  # count negated, family, hypothetical and historical mentions too
     codes: Literal["auto", "text", "codes", "both"] = "auto"  # auto: codes where there is no lexicon or no text
     ambiguity: Ambiguity = "first"
@@ -84,6 +85,8 @@ class BuildOptions:
             raise UsageError(f"--count is auto, text, codes or both, not {self.codes}")
         if self.ambiguity not in AMBIGUITIES:
             raise UsageError(f"unknown ambiguity rule {self.ambiguity}; known are {', '.join(AMBIGUITIES)}")
+        if self.copies not in ("auto", "drop", "keep"):
+            raise UsageError(f"copies is auto, drop or keep, not {self.copies}")
         if self.lag is not None and self.lag < 0:
             raise UsageError("lag is a number of days from 0 on")
         if self.min_count < 1 or self.suppress_below < 0:
@@ -112,6 +115,7 @@ class BuildOptions:
             "min_count": self.min_count,
             "suppress_below": self.suppress_below,
             "order": ("any" if self.lag is None else f"{self.lag}d") if self.order else None,
+            "copies": self.copies,
             "until": None if self.until is None else self.until.isoformat(),
             "private": None if self.private is None else asdict(self.private),
             "context": "kept" if self.keep_context else "left out",

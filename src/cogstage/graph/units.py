@@ -15,6 +15,7 @@ import numpy as np
 from cogstage.corpus.annotate import Annotator
 from cogstage.corpus.context import rules_named
 from cogstage.corpus.lexicon import Lexicon
+from cogstage.corpus.near_duplicates import document_key
 from cogstage.corpus.records import Document
 from cogstage.errors import UsageError
 from cogstage.graph.counting import Rows
@@ -31,8 +32,13 @@ def number_of(*parts: str, salt: int = 0) -> int:
     return int.from_bytes(blake2b(text, digest_size=8, salt=salt.to_bytes(8, "little")).digest(), "little")
 
 
-def usable(documents: Iterable[Document], options: BuildOptions, bad: BadRows) -> Iterator[Document]:
-    """The documents that have what the unit needs; the others are bad rows. Those after ``until`` are left out."""
+def usable(
+    documents: Iterable[Document], options: BuildOptions, bad: BadRows, copies: np.ndarray | None = None
+) -> Iterator[Document]:
+    """The documents that have what the unit needs; the others are bad rows.
+
+    Those after ``until``, and copied notes (``copies`` has their keys, sorted), are left out.
+    """
     dated = {
         "the unit patient-window": options.unit == "patient-window" and options.window is not None,
         "order": options.order,
@@ -44,8 +50,15 @@ def usable(documents: Iterable[Document], options: BuildOptions, bad: BadRows) -
             bad.report(f"{document.where}, column date: no value, but {why_date} needs one")
         elif options.until is not None and document.date is not None and document.date > options.until:
             bad.notice(f"documents after {options.until}, left out")
+        elif copies is not None and len(copies) and document.text and _is_in(copies, document_key(document)):
+            bad.notice("notes nearly the same as an earlier one of the patient, not counted again")
         else:
             yield document
+
+
+def _is_in(keys: np.ndarray, key: int) -> bool:
+    place = int(np.searchsorted(keys, np.uint64(key)))
+    return place < len(keys) and int(keys[place]) == key
 
 
 @dataclass(frozen=True)

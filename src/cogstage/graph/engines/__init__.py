@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
+import numpy as np
+
 from cogstage.corpus.names import CodeNames
+from cogstage.corpus.near_duplicates import Signatures
 from cogstage.errors import UsageError
 from cogstage.graph.counting import Census
 from cogstage.graph.edges import Edges
@@ -20,8 +23,11 @@ class Engine(Protocol):
 
     runs: list[Run]  # what was found; complete after :meth:`find`
 
-    def find(self) -> int:
-        """Find the keys of all documents that are not done yet; the number of documents that were read."""
+    def signatures(self) -> Signatures:
+        """What recognises copied notes, of all documents."""
+
+    def find(self, copies: np.ndarray) -> int:
+        """Find the keys of all documents that are not done yet, except ``copies``; how many were read in all."""
 
     def census(self) -> Census:
         """In how many units and groups each of the job's keys occurs."""

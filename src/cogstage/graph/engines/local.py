@@ -16,6 +16,7 @@ from itertools import islice
 import numpy as np
 
 from cogstage.corpus.names import CodeNames
+from cogstage.corpus.near_duplicates import Signatures
 from cogstage.corpus.records import Document
 from cogstage.errors import CogstageError
 from cogstage.graph.counting import Census, Rows, n_threads
@@ -43,7 +44,14 @@ class LocalEngine:
         self.n_blocks = 1
         self._held: Rows | None = None
 
-    def find(self) -> int:
+    def signatures(self) -> Signatures:
+        """What recognises copied notes, of all documents."""
+        job = self.job
+        reader = job.open_again()
+        parts = (Signatures.of(piece) for piece in tasks(usable(reader, job.options, reader.bad)))
+        return Signatures.join(parts)
+
+    def find(self, copies: np.ndarray) -> int:
         """Annotate every document that no finished run covers yet."""
         job = self.job
         runs = job.work.runs()
@@ -52,7 +60,7 @@ class LocalEngine:
         workers = (n_threads() if total > SMALL else 1) if job.workers is None else job.workers
         job.progress.start("Reading and finding terms", total)
         writer = RunWriter(job.work, job.keys.n_known, job.memory, finished)
-        pieces = islice(tasks(usable(job.reader, job.options, job.bad)), finished, None)
+        pieces = islice(tasks(usable(job.reader, job.options, job.bad, copies)), finished, None)
         seen = done = 0
         for documents, found in find_all(job.finder, pieces, workers):
             writer.add(found, documents)

@@ -16,8 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cogstage.artefact import to_json, write_text
 from cogstage.corpus.names import CodeNames
+from cogstage.corpus.near_duplicates import Signatures
 from cogstage.corpus.readers import open_reader
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.counting import Census
@@ -68,15 +71,26 @@ class SparkEngine:
         self._shared.append(shared)
         return shared
 
-    def find(self) -> int:
+    def signatures(self) -> Signatures:
+        """What recognises copied notes, of all documents: one task reads one file."""
+        options = replace(self.job.options, format=self.job.reader.format)
+        parts = [[str(path) for path in part] for part in self.job.reader.parts()]
+
+        def sign(files: list[str]) -> Signatures:
+            reader = open_reader(files, options.format, bad=BadRows(skip=True), **options.reader)
+            return Signatures.join(Signatures.of(piece) for piece in tasks(usable(reader, options, reader.bad)))
+
+        return Signatures.join(self._run(lambda: self.context.parallelize(parts, len(parts)).map(sign).collect()))
+
+    def find(self, copies: np.ndarray) -> int:
         """Find the keys of every piece of documents that has no run yet, and learn what the readers learned."""
         job, options = self.job, replace(self.job.options, format=self.job.reader.format)
         parts = [[str(path) for path in part] for part in job.reader.parts()]
         todo = [(number, part) for number, part in enumerate(parts) if not _end(job.work, number).exists()]
-        skip, work, shared = job.bad.skip, job.work, self._share(job.finder)
+        skip, work, shared, copied = job.bad.skip, job.work, self._share(job.finder), self._share(copies)
 
         def read(numbered: tuple[int, list[str]]) -> Iterator[tuple[Any, ...]]:
-            return read_part(*numbered, options, skip, work)
+            return read_part(*numbered, options, skip, work, copied.value)
 
         def find(item: tuple[Any, ...]) -> tuple[Any, ...]:
             if item[0] != "piece":
@@ -183,7 +197,7 @@ class SparkEngine:
 
 
 def read_part(
-    part: int, files: list[str], options: BuildOptions, skip: bool, work: WorkFolder
+    part: int, files: list[str], options: BuildOptions, skip: bool, work: WorkFolder, copies: np.ndarray
 ) -> Iterator[tuple[Any, ...]]:
     """The pieces of some files that have no run yet, then what the reader learned, or the error that ended it."""
     bad = BadRows(skip=skip)
@@ -192,7 +206,7 @@ def read_part(
     number = 0
     try:
         reader = open_reader(files, options.format, bad=bad, **options.reader)
-        for piece in tasks(usable(reader, options, bad)):
+        for piece in tasks(usable(reader, options, bad, copies)):
             for document in piece:
                 codes.update(document.codes)
             if number >= done:
