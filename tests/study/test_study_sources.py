@@ -8,10 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from small_model import small_data, small_model
 from study_material import prediction, write_sources
 
 from cogstage.data import embedded
 from cogstage.errors import CogstageError, UsageError
+from cogstage.estimator import CogStage
 from cogstage.knowledge.build import build_dataset
 from cogstage.study.draw import StudyOptions, draw_study
 from cogstage.study.sources import Explained, Reason, explained, labels_of_dataset, read_reasons, read_source
@@ -139,3 +141,29 @@ def test_known_facts_about_similar_terms(tmp_path: Path) -> None:
     assert len(source.predictions) > 20
     with pytest.raises(UsageError, match="--dataset"):
         read_source("known", embedded_graph, {}, 5)
+
+
+def test_both_worlds_of_a_real_model_meet_in_a_study(small_model_folder: Path, shared_folder: Path) -> None:
+    """What two trained models say about the data set's test pairs, drawn into cases with reasons for and against."""
+    graph, data = small_data()
+    test, term = data.pairs("may_treat", "test"), graph.vocabulary.term
+    labels = {
+        (term[h], "may_treat", term[t]): int(label)
+        for h, t, label in zip(test.head, test.tail, test.label, strict=True)
+    }
+    folders = {"open": small_model_folder, "closed": small_model(shared_folder, world="closed")}
+    made = [read_source(name, path, labels, 5) for name, path in folders.items()]
+    model = CogStage.load(small_model_folder)
+    pair = next(iter(labels))
+    record = model.predict(pair[0], pair[2], pair[1])
+    said = made[0].predictions[pair]
+    assert said.probability == pytest.approx(record.probability)
+    strongest = {(r.head.name, r.relation, r.tail.name): r.share for r in record.reasons}
+    assert said.reasons
+    for reason in said.reasons:
+        assert reason.weight == pytest.approx(strongest[reason.head, reason.relation, reason.tail])
+    options = StudyOptions(cases=2, relation="may_treat", judged_by="first")
+    study = draw_study(made, labels, options)
+    for case in study.cases:
+        first, second = (entry.rationales for entry in case.sets)
+        assert [r.against for r in first] == [r.against for r in second]

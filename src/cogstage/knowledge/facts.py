@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from cogstage.artefact import new_folder, read_meta, write_text
 from cogstage.errors import CogstageError
+from cogstage.reporting.escape import spreadsheet
 
 FILES = ("facts.parquet",)
 COLUMNS = ("head", "relation", "tail", "source")
@@ -130,7 +131,10 @@ class Facts:
             if any(year is not None for year in facts.year):
                 columns["year"] = pa.array(facts.year, pa.int16())
             pq.write_table(pa.table(columns), folder / "facts.parquet", compression="zstd")
-            lines = ["name\tcount\tnearest", *("\t".join(map(str, row)) for row in self.unmatched)]
+            lines = [
+                "name\tcount\tnearest",
+                *("\t".join(spreadsheet(str(cell)) for cell in row) for row in self.unmatched),
+            ]
             write_text(folder / "unmatched.tsv", "\n".join(lines) + "\n")
             if self.matched:
                 ours, theirs = zip(*sorted(self.matched.items()), strict=True)

@@ -13,6 +13,7 @@ from cogstage.errors import UsageError
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.rationale.record import Triple
 from cogstage.relations import inverse, phrase
+from cogstage.reporting.escape import spreadsheet
 from cogstage.tables import read_rows
 
 COLUMNS = ("head", "relation", "tail", "verdict", "who", "when", "why")
@@ -62,7 +63,9 @@ class Corrections:
         stream = io.StringIO()
         writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
         writer.writerow(COLUMNS)
-        writer.writerows([[" ".join(getattr(entry, name).split()) for name in COLUMNS] for entry in self.entries])
+        for entry in self.entries:
+            values = [" ".join(getattr(entry, name).split()) for name in COLUMNS]
+            writer.writerow([*values[:4], *map(spreadsheet, values[4:])])  # keys are read back as they are
         write_text(Path(path), stream.getvalue())
 
     def adding(self, entry: Correction) -> Corrections:

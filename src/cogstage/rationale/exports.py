@@ -15,6 +15,7 @@ from cogstage.errors import UsageError
 from cogstage.rationale.record import Prediction, Term
 from cogstage.relations import inverse, is_inverse, phrase
 from cogstage.relations import relation as describe
+from cogstage.reporting.escape import spreadsheet
 
 BIOLINK_CATEGORIES = {
     "drug": "biolink:Drug",
@@ -110,7 +111,7 @@ REASON_COLUMNS = (
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
-    """Rows as tab-separated text with a header; tabs and line breaks within values become spaces."""
+    """Rows as tab-separated text with a header; tabs and line breaks within values become spaces, formulas text."""
     if not rows:
         return ""
     stream = io.StringIO()
@@ -126,7 +127,7 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return f"{value:.6g}" if isinstance(value, float) else " ".join(str(value).split())
+    return f"{value:.6g}" if isinstance(value, float) else spreadsheet(" ".join(str(value).split()))
 
 
 def _write_parquet(rows: Sequence[dict[str, Any]], path: Path) -> None:
