@@ -1,6 +1,7 @@
 """Data sets: properties that hold for any facts on any graph, checked on the files a build writes."""
 
 import hashlib
+import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -213,7 +214,7 @@ def test_the_cap_holds_and_capped_facts_are_never_negatives(tmp_path: Path) -> N
 
 def test_facts_that_fit_the_graph_nowhere_are_explained(tmp_path: Path) -> None:
     graph = graph_of(["C1", "C2", "C3"])
-    with pytest.raises(CogstageError, match=r"none of the 1 facts .*aspirin, pain .*C1, C2, C3 .*--graph"):
+    with pytest.raises(CogstageError, match=r"none of the 1 facts .*aspirin, pain .*C1, C2, C3 .*for this graph"):
         build_dataset(graph, facts_of({("aspirin", "may_treat", "pain")}), tmp_path / "data")
     with pytest.raises(CogstageError, match="no facts"):
         build_dataset(graph, facts_of(set()), tmp_path / "data")
@@ -251,3 +252,31 @@ def test_the_manifest_has_the_hash_of_every_file(tmp_path: Path) -> None:
     assert set(data.manifest["files"]) == set(written) - {"manifest.json", "meta.json"}
     for name, digest in data.manifest["files"].items():
         assert hashlib.sha256(written[name].read_bytes()).hexdigest() == digest
+
+
+def test_a_build_makes_no_matrix_of_the_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The matrix and its PPMI take ten times the edges' own memory."""
+    graph, facts = popular_world(facts=300)
+
+    def forbidden(*_: object, **__: object) -> None:
+        raise AssertionError("a matrix was made")
+
+    monkeypatch.setattr(Graph, "matrix", property(forbidden))
+    monkeypatch.setattr(Graph, "ppmi", forbidden)
+    assert len(build_dataset(graph, facts, tmp_path / "data").facts("train"))
+
+
+@pytest.mark.parametrize("name", ["../../elsewhere", "..", "a/b", ""])
+def test_a_relation_cannot_name_a_folder_outside(tmp_path: Path, name: str) -> None:
+    graph, facts = popular_world(facts=300)
+    hostile = Facts.of((h, name, t, "") for h, t in zip(facts.head, facts.tail, strict=True))
+    with pytest.raises(CogstageError, match="cannot be the name of a file"):
+        build_dataset(graph, hostile, tmp_path / "deep/down/data")
+    data = build_dataset(graph, facts, tmp_path / "data")
+    meta = tmp_path / "data/meta.json"
+    manifest = {**data.manifest, "relations": [name]}
+    (tmp_path / "data/manifest.json").write_text(json.dumps(manifest))
+    about = json.loads(meta.read_text())
+    meta.write_text(json.dumps({key: about[key] for key in ("kind", "format", "version", "made_with")}))
+    with pytest.raises(CogstageError, match="cannot be the name of a file"):
+        Dataset.load(tmp_path / "data")

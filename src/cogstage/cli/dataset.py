@@ -27,11 +27,11 @@ def build(
     outcomes: Path | None = typer.Option(None, help="Table of the concepts (outcome, tail) of --hold-out's outcomes."),
     relation: list[str] = typer.Option([], "--relation", "-r", help="Only this relation (may be given several times)."),
     minimum: int = typer.Option(100, help="Leave out relations with fewer facts in the graph."),
-    cap: int | None = typer.Option(None, help="At most so many facts a relation."),
-    seed: int = typer.Option(0, help="Same input and seed, same bytes."),
+    cap: int | None = typer.Option(None, help="At most this many facts per relation."),
+    seed: int = typer.Option(0, help="Random seed."),
     as_json: bool = typer.Option(False, "--json", help="Print the manifest as JSON."),
 ) -> None:
-    """Build a data set: 70/15/15 by pairs of concepts, one negative a positive, manifest and leakage report.
+    """Build a data set: 70/15/15 by pairs of concepts, one negative per positive, manifest and leakage report.
 
     All three kinds of negatives are saved and compared in leakage.txt; --negatives says which one models see.
 

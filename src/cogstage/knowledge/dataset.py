@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cogstage.artefact import read_meta
+from cogstage.artefact import read_meta, safe_name
 from cogstage.errors import CogstageError, LeakageError, UsageError
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.triples import TripleIndex, Triples
@@ -71,7 +71,7 @@ class FittingView:
             raise LeakageError(
                 f"the test pairs of {relation} were asked for while fitting; use the Dataset to evaluate"
             )
-        return _of(self._pairs, relation, split)
+        return _labelled(self._pairs, relation, split)
 
     def is_taken(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
         """Whether each pair holds, in either direction, a training fact of any relation."""
@@ -92,7 +92,7 @@ class Dataset:
 
     def pairs(self, relation: str, split: str) -> Pairs:
         """Labelled pairs of a relation and split."""
-        return _of(self._pairs, relation, split)
+        return _labelled(self._pairs, relation, split)
 
     def facts(self, split: str) -> Triples:
         """The facts of a split, all relations."""
@@ -147,19 +147,19 @@ class Dataset:
         try:
             manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
             leakage = json.loads((path / "leakage.json").read_text(encoding="utf-8"))
-            relations = tuple(manifest["relations"])
+            relations = tuple(safe_name(name, path / "manifest.json") for name in manifest["relations"])
             pairs = {
                 (relation, split): _read_pairs(path / "pairs" / relation / f"{split}.parquet")
                 for relation in relations
                 for split in SPLITS
             }
             facts = {split: _read_triples(path / f"facts_{split}.parquet", relations) for split in SPLITS}
-        except (pa.ArrowInvalid, OSError, KeyError, ValueError) as error:
+        except (pa.ArrowInvalid, OSError, KeyError, TypeError, ValueError) as error:
             raise CogstageError(f"{path} is damaged ({error}); build the data set again") from error
         return cls(relations, manifest["vocabulary_hash"], manifest["nodes"], manifest, leakage, pairs, facts)
 
 
-def _of(pairs: Mapping[tuple[str, str], Pairs], relation: str, split: str) -> Pairs:
+def _labelled(pairs: Mapping[tuple[str, str], Pairs], relation: str, split: str) -> Pairs:
     try:
         return pairs[relation, split]
     except KeyError:

@@ -16,23 +16,13 @@ class EdgeLookup:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._start = np.searchsorted(graph.source, np.arange(graph.n_nodes + 1, dtype=graph.source.dtype))
 
     def counts(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
         """How often each pair was counted together, 0 for never: (M,), (M,) -> (M,) int64."""
-        target = self._graph.target
-        low, high = np.minimum(one, other), np.maximum(one, other)
-        if not len(target) or not len(low):
-            return np.zeros(len(low), np.int64)
-        first, last = self._start[low], self._start[low + 1]
-        end = last
-        while np.any(first < last):  # one step of bisection for all pairs at a time
-            middle = (first + last) // 2
-            below = (first < last) & (target[np.minimum(middle, len(target) - 1)] < high)
-            first, last = np.where(below, middle + 1, first), np.where(below, last, np.minimum(middle, last))
-        edge = np.minimum(first, len(target) - 1)
-        found = (first < end) & (target[edge] == high)
-        return np.where(found, self._graph.count[edge], 0)
+        edge = self._graph.edge(one, other)
+        if not self._graph.n_edges:
+            return np.zeros(len(edge), np.int64)
+        return np.where(edge >= 0, self._graph.count[np.maximum(edge, 0)], 0)
 
     @cached_property
     def _marginal(self) -> np.ndarray:
