@@ -13,6 +13,7 @@ from math import hypot
 
 from cogstage.rationale.record import Association, Prediction, Reason, Term
 from cogstage.relations import RELATIONS, inverse, phrase
+from cogstage.relations import relation as about
 
 WIDTH = 1100.0
 BOX_WIDTH, BOX_HEIGHT, ROW = 190.0, 40.0, 54.0
@@ -22,14 +23,8 @@ BADGE_PLACES = (0.5, 0.36, 0.64, 0.24, 0.76, 0.14, 0.86)  # shares of a line's c
 GREY, INK = "#7a7a7a", "#1c1c1c"
 
 # The Okabe-Ito colours, which stay apart under the common colour vision deficiencies, each with a dash of its own.
-STYLES: dict[str, tuple[str, tuple[float, ...]]] = {
-    "may_treat": ("#0072B2", ()),
-    "may_prevent": ("#009E73", (10.0, 4.0)),
-    "contraindicates": ("#D55E00", (3.0, 3.0)),
-    "causes": ("#CC79A7", (12.0, 4.0, 3.0, 4.0)),
-    "symptom_of": ("#B07D00", (6.0, 3.0)),
-}
-OTHER_STYLE: tuple[str, tuple[float, ...]] = ("#56B4E9", (2.0, 5.0))
+STYLES = {name: (about(name).colour, about(name).dash) for name in RELATIONS}
+OTHER_STYLE = (about("").colour, about("").dash)
 
 
 @dataclass(frozen=True)
