@@ -135,7 +135,8 @@ class Annotator:
     def _flags(self, encoded: str, starts: list[int], found: list[tuple[int, int, int]]) -> list[int] | None:
         """The context of each match; None where no cue stands in the text."""
         assert self.rules is not None
-        cues = self._cues.find(encoded.translate(self._small) if self._small else encoded)
+        small = encoded.translate(self._small) if self._small else encoded
+        cues = self._cues.find(small)
         if not cues:
             return None
         flags: list[int] = []
@@ -150,7 +151,7 @@ class Annotator:
                 continue
             start = starts[number - 1] if number else 0
             end = starts[number] if number < len(starts) else len(encoded)
-            placed = [Cue(s, e, self.rules.effects[which]) for s, e, which in here]
+            placed = [Cue(s, e, self.rules.effects[which], encoded[s:e] != small[s:e]) for s, e, which in here]
             flags.extend(flags_of(mentions, placed, start, end))
         return flags
 

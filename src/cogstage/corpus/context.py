@@ -54,6 +54,7 @@ class Cue:
     start: int
     end: int
     effects: tuple[Effect, ...]
+    capitals: bool = False  # it reads as an abbreviation too (NO: nitric oxide, or "NO FEVER") and stays a cue
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,7 @@ def flags_of(mentions: Sequence[tuple[int, int]], cues: Sequence[Cue], start: in
     if not mentions:
         return []
     firsts, lasts = zip(*mentions, strict=True)
-    cues = [cue for cue in cues if not _inside(cue, firsts, lasts)]
+    cues = [cue for cue in cues if cue.capitals or not _inside(cue, firsts, lasts)]
     flags = [0] * len(mentions)
     scopes = [*_forward(cues, end), *_backward(cues, start)]
     if len(scopes) > 1:
@@ -181,9 +182,9 @@ def flags_of(mentions: Sequence[tuple[int, int]], cues: Sequence[Cue], start: in
 
 
 def _inside(cue: Cue, firsts: Sequence[int], lasts: Sequence[int]) -> bool:
-    """Whether a cue is part of a mention; one that is all of it (NO: nitric oxide, or "NO FEVER") stays a cue."""
+    """Whether a cue is part of a mention."""
     place = bisect_right(firsts, cue.start) - 1
-    return place >= 0 and cue.end <= lasts[place] and (firsts[place], lasts[place]) != (cue.start, cue.end)
+    return place >= 0 and cue.end <= lasts[place]
 
 
 def _forward(cues: Sequence[Cue], end: int) -> Iterator[tuple[int, int, int]]:

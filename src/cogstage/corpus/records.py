@@ -40,8 +40,12 @@ def as_id(value: Any) -> str:
 
     Raises ValueError for what cannot be one (a list, an object).
     """
+    if value is None:
+        return ""
     if isinstance(value, str):
         text = value.strip()
+        if text.isdecimal():
+            return text
         if text.lower() in _MISSING:
             return ""
         whole = _WHOLE.fullmatch(text)
@@ -52,7 +56,7 @@ def as_id(value: Any) -> str:
 def as_patient(value: Any) -> str | None:
     """As :func:`as_id`; None where there is no patient."""
     text = as_id(value)
-    return None if text.lower() in _NO_PATIENT else text
+    return text if text.isdecimal() or text.lower() not in _NO_PATIENT else None
 
 
 def as_code(value: Any) -> str:
@@ -64,7 +68,7 @@ def as_code(value: Any) -> str:
         text = value.strip()
         if text.lower() in _MISSING or _is_zero(text):
             return ""
-        whole = _LONG_WHOLE.fullmatch(text)
+        whole = _LONG_WHOLE.fullmatch(text) if "." in text else None
         return whole[1] if whole else text
     text = _number_as_id(value)
     return "" if text == "0" else text
@@ -102,6 +106,8 @@ def parse_date(value: object, format: str | None = None) -> datetime.date | None
     if isinstance(value, datetime.date):
         return value
     text = str(value).strip()
+    if format is None and _LEADING_DAY.match(text):
+        return datetime.date.fromisoformat(text[:10])
     if text.lower() in _MISSING:
         return None
     if format is not None:
@@ -111,8 +117,6 @@ def parse_date(value: object, format: str | None = None) -> datetime.date | None
             raise ValueError(f"{text[:40]!r} is not a date written like {format}") from None
     if text.endswith(".0"):  # a year or a compact day in a column of floats
         text = text[:-2]
-    if _LEADING_DAY.match(text):
-        return datetime.date.fromisoformat(text[:10])
     if compact := _COMPACT.fullmatch(text):
         return datetime.date(*map(int, compact.groups()))
     if partial := _PARTIAL.fullmatch(text):

@@ -151,7 +151,7 @@ class TableReader(Reader):
         doc_id = value_of(row, "doc_id", as_id)
         patient = value_of(row, "patient_id", self._patient)
         self.code_names.add(code, row["name"], row["type"], patient or doc_id or row.where())
-        return Document(doc_id or row.where(), "", patient, date, (code,), row.where(), visit, rows=bool(doc_id))
+        return Document(doc_id or row.where(), "", patient, date, (code,), row.where(), visit, rows=True)
 
 
 class MimicReader(TableReader):
