@@ -6,40 +6,81 @@ from pathlib import Path
 
 import typer
 
+from cogstage.cli import panels
+
 
 def compare(
-    graph: Path = typer.Option(..., "--graph", "-g", help="Graph folder."),
+    graph: Path = typer.Option(
+        ..., "--graph", "-g", help="Graph folder.", metavar="FOLDER", rich_help_panel=panels.INPUT
+    ),
     dataset: list[Path] = typer.Option(
         ...,
         "--dataset",
         "-d",
-        help="Data set folder; again for a second table: other negatives, or another split (built with another seed).",
+        help="Data set folder; may be repeated, for other negatives or another split.",
+        metavar="FOLDER",
+        rich_help_panel=panels.INPUT,
     ),
-    out: Path = typer.Option(..., "--out", "-o", help="Folder that gathers the comparison; finished cells are kept."),
+    out: Path = typer.Option(
+        ...,
+        "--out",
+        "-o",
+        help="Folder for the results; finished runs in it are kept.",
+        metavar="FOLDER",
+        rich_help_panel=panels.OUTPUT,
+    ),
     methods: str | None = typer.Option(
         None,
         "--methods",
         "-m",
-        help="Comma-separated: names such as svd+ntn, degree, cogstage, or the groups floor, paper, modern, "
-        "fresh, cogstage-variants. Default: floor,paper,fresh,cogstage-variants.",
+        help="Methods, comma-separated: names such as svd+ntn, degree, cogstage, or the groups "
+        "floor, paper, modern, fresh, cogstage-variants. Default: floor,paper,fresh,cogstage-variants.",
+        metavar="NAMES",
+        rich_help_panel=panels.MODEL,
     ),
-    seeds: int = typer.Option(5, "--seeds", min=1, help="How many seeds, counted from --seed."),
-    seed: int = typer.Option(0, "--seed", min=0, help="The first seed."),
-    relations: str | None = typer.Option(None, "--relations", "-r", help="Comma-separated; default: all."),
-    jobs: int = typer.Option(2, "--jobs", "-j", min=1, help="Processes at a time, one core each."),
+    seeds: int = typer.Option(
+        5, "--seeds", min=1, help="Number of seeds, counted from --seed.", metavar="N", rich_help_panel=panels.MODEL
+    ),
+    seed: int = typer.Option(0, "--seed", min=0, help="First random seed.", metavar="N", rich_help_panel=panels.MODEL),
+    relations: str | None = typer.Option(
+        None,
+        "--relations",
+        "-r",
+        help="Relations, comma-separated; all by default.",
+        metavar="NAMES",
+        rich_help_panel=panels.MODEL,
+    ),
+    jobs: int = typer.Option(
+        2, "--jobs", "-j", min=1, help="Number of processes, one core each.", metavar="N", rich_help_panel=panels.RUN
+    ),
     ranking_heads: int = typer.Option(
-        200, "--ranking-heads", min=0, help="Heads whose tails are ranked for MRR and Hits@k; 0 leaves ranking out."
+        200,
+        "--ranking-heads",
+        min=0,
+        help="Number of heads whose tails are ranked for MRR and Hits@k; 0 turns ranking off.",
+        metavar="N",
+        rich_help_panel=panels.MODEL,
     ),
     test: bool = typer.Option(
-        False, "--test", help="Also measure on the test pairs and show those figures; once, when all is chosen."
+        False,
+        "--test",
+        help="Measure on the test pairs as well and show those figures; use it once, after all choices are made.",
+        rich_help_panel=panels.MODEL,
     ),
-    plots: bool = typer.Option(True, "--plots/--no-plots", help="Draw bars, precision-recall and reliability curves."),
-    as_json: bool = typer.Option(False, "--json", help="Print the results as JSON instead of the table."),
+    plots: bool = typer.Option(
+        True,
+        "--plots/--no-plots",
+        help="Draw bars, precision-recall curves and reliability curves.",
+        rich_help_panel=panels.OUTPUT,
+    ),
+    as_json: bool = typer.Option(
+        False, "--json", help="Print the results as JSON instead of a table.", rich_help_panel=panels.OUTPUT
+    ),
 ) -> None:
-    """Compare methods on one frozen data set: the paper's table, and more columns.
+    """Compare methods on the same data sets, relations and seeds.
 
-    Figures are those of the dev pairs. With --test the test pairs are measured, too, and shown instead.
-    A run that was stopped goes on where it was; more methods, seeds or data sets may be added to the same folder.
+    Figures are of the dev pairs; with --test, of the test pairs. An interrupted comparison continues when the
+    command is repeated, and methods, seeds or data sets can be added to the same folder.
 
     Example: cogstage compare --graph graph --dataset data --methods floor,svd+distmult,cogstage --seeds 3 --out table
     """

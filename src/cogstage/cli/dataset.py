@@ -6,34 +6,75 @@ from pathlib import Path
 
 import typer
 
+from cogstage.cli import panels
 from cogstage.cli.console import print_json, progress
 
-app = typer.Typer(help="Data sets: facts on a graph, split, with negatives and a leakage report.", no_args_is_help=True)
+app = typer.Typer(
+    help="Build and describe data sets: facts on a graph, split, with negatives and a leakage report.",
+    no_args_is_help=True,
+)
 
 
 @app.command()
 def build(
-    graph: Path = typer.Option(..., "--graph", "-g", help="Graph folder."),
-    facts: Path = typer.Option(..., "--facts", "-f", help="Facts folder."),
-    out: Path = typer.Option(..., "--out", "-o", help="Data set folder to write."),
-    negatives: str = typer.Option("degree", help="Negatives in the pairs: uniform, degree or hard."),
-    split: str = typer.Option("random", help="What is dealt out: random (pairs), cold-head, cold-tail or time."),
+    graph: Path = typer.Option(
+        ..., "--graph", "-g", help="Graph folder.", metavar="FOLDER", rich_help_panel=panels.INPUT
+    ),
+    facts: Path = typer.Option(
+        ..., "--facts", "-f", help="Facts folder.", metavar="FOLDER", rich_help_panel=panels.INPUT
+    ),
+    out: Path = typer.Option(
+        ..., "--out", "-o", help="Data set folder to write.", metavar="FOLDER", rich_help_panel=panels.OUTPUT
+    ),
+    negatives: str = typer.Option(
+        "degree", help="How negatives are sampled.", metavar="uniform|degree|hard", rich_help_panel=panels.MODEL
+    ),
+    split: str = typer.Option(
+        "random",
+        help="How facts are split: by pair, by unseen heads, by unseen tails, or by date.",
+        metavar="random|cold-head|cold-tail|time",
+        rich_help_panel=panels.MODEL,
+    ),
     before: int | None = typer.Option(
-        None, metavar="YEAR", help="With --split time: fit on facts stated before this year, test on later ones."
+        None,
+        metavar="YEAR",
+        help="With --split time: train on facts stated before this year, test on later ones.",
+        rich_help_panel=panels.MODEL,
     ),
     hold_out: Path | None = typer.Option(
-        None, help="Table of pairs (head, tail or outcome) to keep out of the data set, such as a reference set."
+        None,
+        help="Pairs to keep out of the data set (columns head, and tail or outcome), such as a reference set.",
+        metavar="TABLE",
+        rich_help_panel=panels.INPUT,
     ),
-    outcomes: Path | None = typer.Option(None, help="Table of the concepts (outcome, tail) of --hold-out's outcomes."),
-    relation: list[str] = typer.Option([], "--relation", "-r", help="Only this relation (may be given several times)."),
-    minimum: int = typer.Option(100, help="Leave out relations with fewer facts in the graph."),
-    cap: int | None = typer.Option(None, help="At most this many facts per relation."),
-    seed: int = typer.Option(0, help="Random seed."),
-    as_json: bool = typer.Option(False, "--json", help="Print the manifest as JSON."),
+    outcomes: Path | None = typer.Option(
+        None,
+        help="With --hold-out: the concepts of each outcome (columns outcome, tail).",
+        metavar="TABLE",
+        rich_help_panel=panels.INPUT,
+    ),
+    relation: list[str] = typer.Option(
+        [],
+        "--relation",
+        "-r",
+        help="Use only this relation; may be repeated.",
+        metavar="NAME",
+        rich_help_panel=panels.MODEL,
+    ),
+    minimum: int = typer.Option(
+        100, help="Leave out relations with fewer facts in the graph.", metavar="N", rich_help_panel=panels.MODEL
+    ),
+    cap: int | None = typer.Option(
+        None, help="Keep at most this many facts per relation.", metavar="N", rich_help_panel=panels.MODEL
+    ),
+    seed: int = typer.Option(
+        0, help="Random seed; the same input and seed give the same bytes.", metavar="N", rich_help_panel=panels.MODEL
+    ),
+    as_json: bool = typer.Option(False, "--json", help="Print the manifest as JSON.", rich_help_panel=panels.OUTPUT),
 ) -> None:
-    """Build a data set: 70/15/15 by pairs of concepts, one negative per positive, manifest and leakage report.
+    """Build a data set: a 70/15/15 split, one negative per positive, and a leakage report.
 
-    All three kinds of negatives are saved and compared in leakage.txt; --negatives says which one models see.
+    All three kinds of negatives are saved and compared in leakage.txt; models use the one of --negatives.
 
     Example: cogstage dataset build --graph graph --facts facts --negatives degree --out data
     """
@@ -68,10 +109,12 @@ def build(
 
 @app.command()
 def info(
-    folder: Path = typer.Argument(..., help="Data set folder."),
-    as_json: bool = typer.Option(False, "--json", help="Print manifest and leakage report as JSON."),
+    folder: Path = typer.Argument(..., help="Data set folder.", metavar="FOLDER", rich_help_panel=panels.INPUT),
+    as_json: bool = typer.Option(
+        False, "--json", help="Print the manifest and the leakage report as JSON.", rich_help_panel=panels.OUTPUT
+    ),
 ) -> None:
-    """Show a data set: how it was made, its counts, what of the facts is in it, and its leakage report.
+    """Show a data set: options, counts, coverage of the facts, and the leakage report.
 
     Example: cogstage dataset info data
     """

@@ -6,15 +6,23 @@ from pathlib import Path
 
 import typer
 
+from cogstage.cli import panels
 from cogstage.cli.console import print_json, progress
 
 
 def demo(
-    out: Path = typer.Option(Path("demo"), "--out", "-o", help="Folder for everything the demo makes."),
-    seed: int = typer.Option(0, "--seed", min=0, help="Random seed."),
-    as_json: bool = typer.Option(False, "--json", help="Print the figures as JSON."),
+    out: Path = typer.Option(
+        Path("demo"),
+        "--out",
+        "-o",
+        help="Folder for all results of the demo.",
+        metavar="FOLDER",
+        rich_help_panel=panels.OUTPUT,
+    ),
+    seed: int = typer.Option(0, "--seed", min=0, help="Random seed.", metavar="N", rich_help_panel=panels.MODEL),
+    as_json: bool = typer.Option(False, "--json", help="Print the metrics as JSON.", rich_help_panel=panels.OUTPUT),
 ) -> None:
-    """Run the full pipeline on the embedded data set: build, train, evaluate, explain; ends in an HTML report.
+    """Run the full pipeline on the embedded data set: build, train, evaluate, explain, report.
 
     Example: cogstage demo --out demo
     """

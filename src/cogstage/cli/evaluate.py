@@ -7,38 +7,91 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from cogstage.cli import panels
+
 if TYPE_CHECKING:
     from cogstage.estimator import CogStage
     from cogstage.reporting import Report
 
 
 def evaluate(
-    model: Path = typer.Argument(..., help="Model folder.", metavar="MODEL"),
-    dataset: Path | None = typer.Option(None, "--dataset", "-d", help="Data set folder."),
+    model: Path = typer.Argument(..., help="Model folder.", metavar="MODEL", rich_help_panel=panels.INPUT),
+    dataset: Path | None = typer.Option(
+        None, "--dataset", "-d", help="Data set folder.", metavar="FOLDER", rich_help_panel=panels.INPUT
+    ),
     reference: Path | None = typer.Option(
-        None, "--reference", help="Reference set instead: a table with head (or drug), tail or outcome, and label."
+        None,
+        "--reference",
+        help="Evaluate on a reference set instead: a table with head (or drug), tail or outcome, and label.",
+        metavar="TABLE",
+        rich_help_panel=panels.INPUT,
     ),
     outcomes: Path | None = typer.Option(
-        None, "--outcomes", help="With --reference: the concepts of each outcome, a table with outcome and concept."
+        None,
+        "--outcomes",
+        help="With --reference: the concepts of each outcome (columns outcome, concept).",
+        metavar="TABLE",
+        rich_help_panel=panels.INPUT,
     ),
     graph: Path | None = typer.Option(
-        None, "--graph", "-g", help="Answer on the counts of this graph, which must have the model's vocabulary."
+        None,
+        "--graph",
+        "-g",
+        help="Use the counts of this graph, which must have the model's vocabulary.",
+        metavar="FOLDER",
+        rich_help_panel=panels.INPUT,
     ),
-    split: str = typer.Option("test", "--split", help="train, dev or test."),
-    relation: list[str] | None = typer.Option(None, "--relation", "-r", help="Only this relation (may be repeated)."),
+    split: str = typer.Option(
+        "test", "--split", help="Split to evaluate.", metavar="train|dev|test", rich_help_panel=panels.MODEL
+    ),
+    relation: list[str] | None = typer.Option(
+        None,
+        "--relation",
+        "-r",
+        help="Use only this relation; may be repeated.",
+        metavar="NAME",
+        rich_help_panel=panels.MODEL,
+    ),
     ranking_heads: int = typer.Option(
-        200, "--ranking-heads", min=0, help="Heads whose tails are ranked for MRR and Hits@k; 0 leaves ranking out."
+        200,
+        "--ranking-heads",
+        min=0,
+        help="Number of heads whose tails are ranked for MRR and Hits@k; 0 turns ranking off.",
+        metavar="N",
+        rich_help_panel=panels.MODEL,
     ),
-    rationales: bool = typer.Option(False, "--rationales", help="Also measure whether rationales carry the decision."),
+    rationales: bool = typer.Option(
+        False, "--rationales", help="Also measure the faithfulness of rationales.", rich_help_panel=panels.MODEL
+    ),
     also: list[Path] | None = typer.Option(
-        None, "--also", help="The same model of another seed, for the stability of rationales (may be repeated)."
+        None,
+        "--also",
+        help="The same model trained with another seed, to measure the stability of rationales; may be repeated.",
+        metavar="MODEL",
+        rich_help_panel=panels.MODEL,
     ),
-    count: int = typer.Option(512, "--count", min=1, help="Number of pairs on which rationales are measured."),
-    seed: int = typer.Option(0, "--seed", help="Random seed: which pairs those are."),
-    out: Path | None = typer.Option(None, "--out", "-o", help="Folder for metrics.json and report.html."),
-    as_json: bool = typer.Option(False, "--json", help="Print JSON."),
+    count: int = typer.Option(
+        512,
+        "--count",
+        min=1,
+        help="Number of pairs on which rationales are measured.",
+        metavar="N",
+        rich_help_panel=panels.MODEL,
+    ),
+    seed: int = typer.Option(
+        0, "--seed", help="Random seed for sampling pairs and heads.", metavar="N", rich_help_panel=panels.MODEL
+    ),
+    out: Path | None = typer.Option(
+        None,
+        "--out",
+        "-o",
+        help="Folder for metrics.json and report.html.",
+        metavar="FOLDER",
+        rich_help_panel=panels.OUTPUT,
+    ),
+    as_json: bool = typer.Option(False, "--json", help="Print the result as JSON.", rich_help_panel=panels.OUTPUT),
 ) -> None:
-    """Measure a model on a data set or a reference set, beside what popularity and PPMI alone would give.
+    """Evaluate a model on a data set or a reference set, next to the popularity and PPMI baselines.
 
     Example: cogstage evaluate model --dataset data --rationales --out evaluation
     """

@@ -8,41 +8,103 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from cogstage.cli import panels
+
 if TYPE_CHECKING:
     from cogstage.estimator import CogStage
     from cogstage.rationale.filters import Filter
     from cogstage.rationale.record import Prediction
 
-MODEL = typer.Argument(..., help="Model folder.", metavar="MODEL")
-K = typer.Option(None, "-k", "--reasons", min=0, help="How many reasons to show; by default all of them.")
-THROUGH = typer.Option(None, "--through", help="Only reasons through this term.", metavar="TERM")
-BY = typer.Option(None, "--reason-relation", help="Only reasons of this relation.", metavar="RELATION")
-KNOWN = typer.Option(False, "--known-only", help="Only reasons that are known facts.")
-AS_JSON = typer.Option(False, "--json", help="One prediction record per line, as JSON.")
-WITHOUT = typer.Option([], "--without", help="As if this triple were not recognised.", metavar='"HEAD relation TAIL"')
-ASSUME = typer.Option([], "--assume", help="As if this triple were a known fact.", metavar='"HEAD relation TAIL"')
-CORRECTIONS = typer.Option(None, "--corrections", help="Table of verdicts on triples (head, relation, tail, verdict).")
-OUT = typer.Option(None, "--out", "-o", help="Write a file: .jsonl .tsv .parquet .kgx .graphml .dot .svg .png .html")
+MODEL = typer.Argument(..., help="Model folder.", metavar="MODEL", rich_help_panel=panels.INPUT)
+K = typer.Option(
+    None,
+    "-k",
+    "--reasons",
+    min=0,
+    help="Number of reasons to show; all by default.",
+    metavar="N",
+    rich_help_panel=panels.MODEL,
+)
+THROUGH = typer.Option(
+    None, "--through", help="Show only reasons through this term.", metavar="TERM", rich_help_panel=panels.MODEL
+)
+BY = typer.Option(
+    None,
+    "--reason-relation",
+    help="Show only reasons with this relation.",
+    metavar="RELATION",
+    rich_help_panel=panels.MODEL,
+)
+KNOWN = typer.Option(
+    False, "--known-only", help="Show only reasons that are known facts.", rich_help_panel=panels.MODEL
+)
+AS_JSON = typer.Option(
+    False, "--json", help="Print one prediction record per line, as JSON.", rich_help_panel=panels.OUTPUT
+)
+WITHOUT = typer.Option(
+    [],
+    "--without",
+    help="Predict as if this triple were not recognised; may be repeated.",
+    metavar='"HEAD relation TAIL"',
+    rich_help_panel=panels.MODEL,
+)
+ASSUME = typer.Option(
+    [],
+    "--assume",
+    help="Predict as if this triple were a known fact; may be repeated.",
+    metavar='"HEAD relation TAIL"',
+    rich_help_panel=panels.MODEL,
+)
+CORRECTIONS = typer.Option(
+    None,
+    "--corrections",
+    help="Verdicts on triples to apply (columns head, relation, tail, verdict).",
+    metavar="TABLE",
+    rich_help_panel=panels.INPUT,
+)
+OUT = typer.Option(
+    None,
+    "--out",
+    "-o",
+    help="File to write; the ending sets the format: .jsonl .tsv .parquet .kgx .graphml .dot .svg .png .html",
+    metavar="FILE",
+    rich_help_panel=panels.OUTPUT,
+)
 
 
 def explain(
     model: Path = MODEL,
-    head: str | None = typer.Argument(None, help="Head term.", metavar="HEAD"),
-    tail: str | None = typer.Argument(None, help="Tail term.", metavar="TAIL"),
-    relation: str | None = typer.Option(None, "--relation", "-r", help="Relation; without it, all of the model's."),
-    pairs: Path | None = typer.Option(None, "--pairs", help="Table of pairs: head, tail and optionally relation."),
+    head: str | None = typer.Argument(None, help="Head term.", metavar="HEAD", rich_help_panel=panels.INPUT),
+    tail: str | None = typer.Argument(None, help="Tail term.", metavar="TAIL", rich_help_panel=panels.INPUT),
+    relation: str | None = typer.Option(
+        None,
+        "--relation",
+        "-r",
+        help="Relation to predict; all relations of the model by default.",
+        metavar="NAME",
+        rich_help_panel=panels.MODEL,
+    ),
+    pairs: Path | None = typer.Option(
+        None,
+        "--pairs",
+        help="Table of pairs: head, tail and optionally relation.",
+        metavar="TABLE",
+        rich_help_panel=panels.INPUT,
+    ),
     k: int | None = K,
     through: str | None = THROUGH,
     by: str | None = BY,
     known_only: bool = KNOWN,
     as_json: bool = AS_JSON,
-    html: bool = typer.Option(False, "--html", help="Print one self-contained HTML page."),
+    html: bool = typer.Option(
+        False, "--html", help="Print one self-contained HTML page.", rich_help_panel=panels.OUTPUT
+    ),
     without: list[str] = WITHOUT,
     assume: list[str] = ASSUME,
     corrections: Path | None = CORRECTIONS,
     out: Path | None = OUT,
 ) -> None:
-    """Predict a pair of terms and show the reasons that add up to the answer.
+    """Predict the relation between two terms and show the reasons that add up to the answer.
 
     Example: cogstage explain model aspirin headache
     """
@@ -71,15 +133,33 @@ def explain(
 
 def discover(
     model: Path = MODEL,
-    head: str | None = typer.Argument(None, help="Head term; or give --tail.", metavar="HEAD"),
-    relation: str | None = typer.Option(None, "--relation", "-r", help="Relation; needed if the model has several."),
-    tail: str | None = typer.Option(None, "--tail", help="Rank heads for this tail instead."),
-    top: int = typer.Option(20, "--top", min=1, help="How many candidates to show."),
-    new_only: bool = typer.Option(False, "--new-only", help="Leave training facts out."),
-    everywhere: bool = typer.Option(
-        False, "--everywhere", help="Rank every node, not only usual ends of the relation."
+    head: str | None = typer.Argument(
+        None, help="Head term, unless --tail is given.", metavar="HEAD", rich_help_panel=panels.INPUT
     ),
-    explained: bool = typer.Option(False, "--explain", help="Show the reasons of each candidate."),
+    relation: str | None = typer.Option(
+        None,
+        "--relation",
+        "-r",
+        help="Relation to rank; required if the model has several.",
+        metavar="NAME",
+        rich_help_panel=panels.MODEL,
+    ),
+    tail: str | None = typer.Option(None, "--tail", help="Tail term.", metavar="TAIL", rich_help_panel=panels.INPUT),
+    top: int = typer.Option(
+        20, "--top", min=1, help="Number of candidates to show.", metavar="N", rich_help_panel=panels.OUTPUT
+    ),
+    new_only: bool = typer.Option(
+        False, "--new-only", help="Leave out facts of the training data.", rich_help_panel=panels.MODEL
+    ),
+    everywhere: bool = typer.Option(
+        False,
+        "--everywhere",
+        help="Rank every node, not only nodes that usually take part in the relation.",
+        rich_help_panel=panels.MODEL,
+    ),
+    explained: bool = typer.Option(
+        False, "--explain", help="Show the reasons for each candidate.", rich_help_panel=panels.OUTPUT
+    ),
     k: int | None = K,
     through: str | None = THROUGH,
     by: str | None = BY,
@@ -88,7 +168,7 @@ def discover(
     corrections: Path | None = CORRECTIONS,
     out: Path | None = OUT,
 ) -> None:
-    """Rank the likeliest tails of a head (or heads of a tail).
+    """Rank the most probable tails of a head, or heads of a tail.
 
     Example: cogstage discover model metformin --relation may_treat --new-only --explain
     """
@@ -129,15 +209,42 @@ def discover(
 
 def cases(
     model: Path = MODEL,
-    dataset: Path = typer.Option(..., "--dataset", help="Data set folder whose test pairs are drawn from."),
-    relation: str | None = typer.Option(None, "--relation", "-r", help="Relation; by default the model's first."),
-    true: int = typer.Option(5, "--true", min=0, help="How many true pairs."),
-    false: int = typer.Option(5, "--false", min=0, help="How many false pairs."),
-    seed: int = typer.Option(0, "--seed", help="Which cases are drawn."),
-    form: str = typer.Option("text", "--format", help="text, markdown, latex, html or jsonl."),
-    out: Path | None = typer.Option(None, "--out", "-o", help="Write here instead of printing."),
+    dataset: Path = typer.Option(
+        ...,
+        "--dataset",
+        help="Data set folder whose test pairs are sampled.",
+        metavar="FOLDER",
+        rich_help_panel=panels.INPUT,
+    ),
+    relation: str | None = typer.Option(
+        None,
+        "--relation",
+        "-r",
+        help="Relation to show; the model's first by default.",
+        metavar="NAME",
+        rich_help_panel=panels.MODEL,
+    ),
+    true: int = typer.Option(
+        5, "--true", min=0, help="Number of true pairs.", metavar="N", rich_help_panel=panels.MODEL
+    ),
+    false: int = typer.Option(
+        5, "--false", min=0, help="Number of false pairs.", metavar="N", rich_help_panel=panels.MODEL
+    ),
+    seed: int = typer.Option(
+        0, "--seed", help="Random seed for sampling cases.", metavar="N", rich_help_panel=panels.MODEL
+    ),
+    form: str = typer.Option(
+        "text",
+        "--format",
+        help="Output format.",
+        metavar="text|markdown|latex|html|jsonl",
+        rich_help_panel=panels.OUTPUT,
+    ),
+    out: Path | None = typer.Option(
+        None, "--out", "-o", help="File to write instead of printing.", metavar="FILE", rich_help_panel=panels.OUTPUT
+    ),
 ) -> None:
-    """Draw correctly predicted test pairs by seed and show their reasons, as in the paper's Table 4.
+    """Sample correctly predicted test pairs and show their reasons.
 
     Example: cogstage cases model --dataset dataset --seed 1 --format markdown
     """

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from cogstage.cli import panels
 from cogstage.cli.console import print_json, progress
 
 if TYPE_CHECKING:
@@ -15,29 +16,75 @@ if TYPE_CHECKING:
 
 UNMATCHED_SHOWN = 10
 
-app = typer.Typer(help="Facts (head, relation, tail) from knowledge bases.", no_args_is_help=True)
+app = typer.Typer(help="Read facts (head, relation, tail) from knowledge bases.", no_args_is_help=True)
 
-GRAPH = typer.Option(None, "--graph", "-g", help="Match names to the nodes of this graph.")
-LEXICON = typer.Option(None, "--lexicon", "-l", help="Match names to the terms of this lexicon table.")
-AMBIGUOUS = typer.Option("first", help="A name that fits several concepts: first, all or skip.")
-MAP = typer.Option(None, "--relations", help="Table that maps relations (default: the paper's).")
-SOURCES = typer.Option([], "--source", "-s", help="Only this source vocabulary (may be given several times).")
-OUT = typer.Option(..., "--out", "-o", help="Facts folder to write.")
-JSON = typer.Option(False, "--json", help="Print what was done as JSON.")
-SKIP_BAD = typer.Option(False, "--skip-bad", help="Leave rows out that cannot be read, and count them.")
+GRAPH = typer.Option(
+    None,
+    "--graph",
+    "-g",
+    help="Match names to the nodes of this graph.",
+    metavar="FOLDER",
+    rich_help_panel=panels.INPUT,
+)
+LEXICON = typer.Option(
+    None,
+    "--lexicon",
+    "-l",
+    help="Match names to the terms of this lexicon.",
+    metavar="TABLE",
+    rich_help_panel=panels.INPUT,
+)
+AMBIGUOUS = typer.Option(
+    "first",
+    help="What to do with a name that matches several concepts.",
+    metavar="first|all|skip",
+    rich_help_panel=panels.MODEL,
+)
+MAP = typer.Option(
+    None,
+    "--relations",
+    help="Mapping from source relations to relation names; the built-in mapping by default.",
+    metavar="TABLE",
+    rich_help_panel=panels.MODEL,
+)
+SOURCES = typer.Option(
+    [],
+    "--source",
+    "-s",
+    help="Read only this source vocabulary; may be repeated.",
+    metavar="NAME",
+    rich_help_panel=panels.INPUT,
+)
+OUT = typer.Option(..., "--out", "-o", help="Facts folder to write.", metavar="FOLDER", rich_help_panel=panels.OUTPUT)
+JSON = typer.Option(False, "--json", help="Print a summary as JSON.", rich_help_panel=panels.OUTPUT)
+SKIP_BAD = typer.Option(
+    False,
+    "--skip-bad",
+    help="Skip and count rows that cannot be read, instead of stopping.",
+    rich_help_panel=panels.INPUT,
+)
 
 
 @app.command()
 def umls(
-    meta: Path = typer.Argument(..., help="Folder with MRCONSO.RRF, MRREL.RRF and MRSTY.RRF, plain or .gz."),
+    meta: Path = typer.Argument(
+        ...,
+        help="Folder with MRCONSO.RRF, MRREL.RRF and MRSTY.RRF, plain or gzipped.",
+        metavar="META",
+        rich_help_panel=panels.INPUT,
+    ),
     out: Path = OUT,
     graph: Path | None = GRAPH,
     lexicon: Path | None = LEXICON,
     ambiguous: str = AMBIGUOUS,
     source: list[str] = SOURCES,
     relations: Path | None = MAP,
-    language: str = typer.Option("ENG", help="Language of the names (LAT)."),
-    keep_suppressed: bool = typer.Option(False, "--keep-suppressed", help="Take suppressed rows too."),
+    language: str = typer.Option(
+        "ENG", help="Language of the names (column LAT of MRCONSO).", metavar="CODE", rich_help_panel=panels.INPUT
+    ),
+    keep_suppressed: bool = typer.Option(
+        False, "--keep-suppressed", help="Also read suppressed rows.", rich_help_panel=panels.INPUT
+    ),
     skip_bad: bool = SKIP_BAD,
     as_json: bool = JSON,
 ) -> None:
@@ -64,14 +111,21 @@ def umls(
 
 @app.command()
 def omop(
-    vocabulary: Path = typer.Argument(..., help="Folder with the tables CONCEPT and CONCEPT_RELATIONSHIP."),
+    vocabulary: Path = typer.Argument(
+        ...,
+        help="Folder with the tables CONCEPT and CONCEPT_RELATIONSHIP.",
+        metavar="FOLDER",
+        rich_help_panel=panels.INPUT,
+    ),
     out: Path = OUT,
     graph: Path | None = GRAPH,
     lexicon: Path | None = LEXICON,
     ambiguous: str = AMBIGUOUS,
     source: list[str] = SOURCES,
     relations: Path | None = MAP,
-    keep_invalid: bool = typer.Option(False, "--keep-invalid", help="Take withdrawn rows too."),
+    keep_invalid: bool = typer.Option(
+        False, "--keep-invalid", help="Also read rows marked as invalid.", rich_help_panel=panels.INPUT
+    ),
     skip_bad: bool = SKIP_BAD,
     as_json: bool = JSON,
 ) -> None:
@@ -97,7 +151,12 @@ def omop(
 
 @app.command()
 def table(
-    files: list[str] = typer.Argument(..., help="Tables with head, relation, tail (TSV, CSV, JSON lines, Parquet)."),
+    files: list[str] = typer.Argument(
+        ...,
+        help="Tables with head, relation, tail (TSV, CSV, JSON lines, Parquet).",
+        metavar="FILE",
+        rich_help_panel=panels.INPUT,
+    ),
     out: Path = OUT,
     graph: Path | None = GRAPH,
     lexicon: Path | None = LEXICON,
@@ -105,7 +164,7 @@ def table(
     skip_bad: bool = SKIP_BAD,
     as_json: bool = JSON,
 ) -> None:
-    """Read facts from tables by column name: head, relation, tail, and where there are any source and date.
+    """Read facts from tables with the columns head, relation, tail, and optionally source and date.
 
     Example: cogstage facts table facts.tsv --out facts
     """

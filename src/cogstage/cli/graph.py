@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from cogstage.cli import panels
 from cogstage.cli.console import print_json, progress
 
 if TYPE_CHECKING:
@@ -17,13 +18,24 @@ if TYPE_CHECKING:
     from cogstage.graph.options import Unit
     from cogstage.tables import BadRows
 
-app = typer.Typer(help="Build, import and describe co-occurrence graphs.", no_args_is_help=True, rich_markup_mode=None)
-importing = typer.Typer(help="Take over a graph that others counted.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Build, import and describe co-occurrence graphs.", no_args_is_help=True)
+importing = typer.Typer(help="Import existing co-occurrence counts.", no_args_is_help=True)
 app.add_typer(importing, name="import")
 
-OUT = typer.Option(..., "--out", help="Folder for the graph; an older graph there is replaced.")
-SKIP_BAD = typer.Option(False, "--skip-bad", help="Leave bad rows out, count them and say so at the end.")
-JSON = typer.Option(False, "--json", help="Print the result as JSON.")
+OUT = typer.Option(
+    ...,
+    "--out",
+    help="Graph folder to write; an existing graph is replaced.",
+    metavar="FOLDER",
+    rich_help_panel=panels.OUTPUT,
+)
+SKIP_BAD = typer.Option(
+    False,
+    "--skip-bad",
+    help="Skip and count rows that cannot be read, instead of stopping.",
+    rich_help_panel=panels.INPUT,
+)
+JSON = typer.Option(False, "--json", help="Print the result as JSON.", rich_help_panel=panels.OUTPUT)
 
 
 @app.command(
@@ -32,63 +44,176 @@ JSON = typer.Option(False, "--json", help="Print the result as JSON.")
     "--per patient --suppress-below 11 --out graph",
 )
 def build(
-    documents: list[str] = typer.Argument(..., help="Documents or coded records: files, folders or globs."),
+    documents: list[str] = typer.Argument(
+        ...,
+        help="Documents or coded records: files, folders or glob patterns.",
+        metavar="FILE",
+        rich_help_panel=panels.INPUT,
+    ),
     out: Path = OUT,
-    lexicon: list[str] | None = typer.Option(None, "--lexicon", help="Table term, concept, name, type."),
+    lexicon: list[str] | None = typer.Option(
+        None,
+        "--lexicon",
+        help="Lexicon with the columns term, concept, name, type; may be repeated.",
+        metavar="TABLE",
+        rich_help_panel=panels.INPUT,
+    ),
     unit: str = typer.Option(
-        "auto", help="document, sentence, visit or patient-window; auto takes patient-window for coded records."
+        "auto",
+        help="Unit within which terms co-occur; auto uses patient-window for coded records and document for text.",
+        metavar="document|sentence|visit|patient-window|auto",
+        rich_help_panel=panels.COUNT,
     ),
-    window: str = typer.Option("1d", help="patient-window: 1d, 7d, 30d, 90d, 180d, 365d or ever."),
-    per: str = typer.Option("bin", help="patient-window: count bins, or each patient once (bin or patient)."),
-    level: str = typer.Option("concept", help="What a node is: concept or term."),
-    min_count: int = typer.Option(1, help="Leave out terms in fewer units."),
-    suppress_below: int = typer.Option(0, help="Leave out terms and edges of fewer patients (or documents)."),
+    window: str = typer.Option(
+        "1d",
+        help="Length of the time window, for --unit patient-window.",
+        metavar="1d|7d|30d|90d|180d|365d|ever",
+        rich_help_panel=panels.COUNT,
+    ),
+    per: str = typer.Option(
+        "bin",
+        help="Count every window, or each patient once, for --unit patient-window.",
+        metavar="bin|patient",
+        rich_help_panel=panels.COUNT,
+    ),
+    level: str = typer.Option(
+        "concept", help="What a node stands for.", metavar="concept|term", rich_help_panel=panels.COUNT
+    ),
+    min_count: int = typer.Option(
+        1, help="Leave out terms with a lower count.", metavar="N", rich_help_panel=panels.COUNT
+    ),
+    suppress_below: int = typer.Option(
+        0,
+        help="Leave out terms and edges with fewer patients (or documents).",
+        metavar="N",
+        rich_help_panel=panels.PRIVACY,
+    ),
     private: str | None = typer.Option(
-        None, metavar="EPS,DELTA,M", help="Differentially private release; a patient contributes at most M pairs."
+        None,
+        metavar="EPS,DELTA,M",
+        help="Differentially private release; each patient contributes at most M pairs.",
+        rich_help_panel=panels.PRIVACY,
     ),
-    order: bool = typer.Option(False, "--order", help="Count which of two terms each patient has first."),
-    lag: str = typer.Option("90d", help="--order: days that may lie between the two, or any."),
-    until: str | None = typer.Option(None, metavar="YEAR|DATE", help="Leave out documents after this year or day."),
+    order: bool = typer.Option(
+        False, "--order", help="Also count which of two terms each patient has first.", rich_help_panel=panels.COUNT
+    ),
+    lag: str = typer.Option(
+        "90d",
+        help="With --order: longest time between the two terms, such as 90d, or any.",
+        metavar="DAYS",
+        rich_help_panel=panels.COUNT,
+    ),
+    until: str | None = typer.Option(
+        None, metavar="YEAR|DATE", help="Leave out documents after this year or day.", rich_help_panel=panels.COUNT
+    ),
     copies: str = typer.Option(
-        "auto", help="Nearly equal notes of one patient: drop or keep; auto drops them where there are patients."
+        "auto",
+        help="What to do with nearly equal notes of one patient; auto drops them if there are patient identifiers.",
+        metavar="auto|drop|keep",
+        rich_help_panel=panels.COUNT,
     ),
     keep_context: bool = typer.Option(
-        False, "--keep-context", help="Count negated, family, hypothetical and historical mentions too."
+        False,
+        "--keep-context",
+        help="Also count negated, family, hypothetical and historical mentions.",
+        rich_help_panel=panels.COUNT,
     ),
-    count: str = typer.Option("auto", help="auto, text, codes or both: what of a document is counted."),
-    ambiguity: str = typer.Option("first", help="A term of several concepts stands for the first, all, or skip it."),
-    stop_list: Path | None = typer.Option(None, help="Terms not to look for, one a line."),
+    count: str = typer.Option(
+        "auto", help="What to count in a document.", metavar="auto|text|codes|both", rich_help_panel=panels.COUNT
+    ),
+    ambiguity: str = typer.Option(
+        "first",
+        help="What to do with a term that has several concepts.",
+        metavar="first|all|skip",
+        rich_help_panel=panels.COUNT,
+    ),
+    stop_list: Path | None = typer.Option(
+        None, help="Terms to ignore, one per line.", metavar="FILE", rich_help_panel=panels.INPUT
+    ),
     roll_up: str | None = typer.Option(
-        None, metavar="LEVEL|TABLE", help="Count codes as standard, ingredient, atc1-5, snomed1-9, or by a table."
+        None,
+        metavar="LEVEL|TABLE",
+        help="Replace codes by ancestors: standard, ingredient, atc1 to atc5, snomed1 to snomed9, or a table.",
+        rich_help_panel=panels.COUNT,
     ),
-    vocabulary: Path | None = typer.Option(None, help="--roll-up: folder of OMOP's concept tables."),
-    add_to: Path | None = typer.Option(None, help="Count new files only and add them to this graph."),
-    variants: bool = typer.Option(False, "--variants", help="Match plural and hyphen variants too."),
-    any_case: bool = typer.Option(False, "--any-case", help="Match abbreviations like MS in any case."),
+    vocabulary: Path | None = typer.Option(
+        None, help="Folder with the OMOP concept tables, for roll-up.", metavar="FOLDER", rich_help_panel=panels.INPUT
+    ),
+    add_to: Path | None = typer.Option(
+        None,
+        help="Graph folder to extend: count only new files and add them to its counts.",
+        metavar="FOLDER",
+        rich_help_panel=panels.INPUT,
+    ),
+    variants: bool = typer.Option(
+        False, "--variants", help="Also match plural and hyphen variants of terms.", rich_help_panel=panels.COUNT
+    ),
+    any_case: bool = typer.Option(
+        False, "--any-case", help="Match abbreviations such as MS in any case.", rich_help_panel=panels.COUNT
+    ),
     context_rules: str | None = typer.Option(
-        None, metavar="FILE|de|es", help="Rules of negation and so on for text that is not English."
+        None,
+        metavar="FILE|de|es",
+        help="Rules for negation and other context in text that is not English.",
+        rich_help_panel=panels.COUNT,
     ),
-    format: str = typer.Option("auto", help="Input format, detected by default; `cogstage graph formats` lists all."),
+    format: str = typer.Option(
+        "auto",
+        help="Input format; detected from the files by default. `cogstage graph formats` lists them.",
+        metavar="NAME",
+        rich_help_panel=panels.INPUT,
+    ),
     column: list[str] | None = typer.Option(
-        None, metavar="OURS=THEIRS", help="What a column is called in the table, like text=note_text."
+        None,
+        metavar="OURS=THEIRS",
+        help="Name of a column in the input table, such as text=note_text; may be repeated.",
+        rich_help_panel=panels.INPUT,
     ),
-    date_format: str | None = typer.Option(None, help="How the table writes dates, like %d/%m/%Y."),
+    date_format: str | None = typer.Option(
+        None,
+        help="Format of dates in the input table, such as %d/%m/%Y.",
+        metavar="FORMAT",
+        rich_help_panel=panels.INPUT,
+    ),
     ids_across_files: bool = typer.Option(
-        False, "--ids-across-files", help="A doc_id means the same document in all files; by default in its own."
+        False,
+        "--ids-across-files",
+        help="Treat equal doc_id values in different files as one document.",
+        rich_help_panel=panels.INPUT,
     ),
     reader_option: list[str] | None = typer.Option(
-        None, metavar="NAME=VALUE", help="Option of the format's reader, like tables=note,drug_exposure."
+        None,
+        metavar="NAME=VALUE",
+        help="Option of the input format, such as tables=note,drug_exposure; may be repeated.",
+        rich_help_panel=panels.INPUT,
     ),
-    engine: str = typer.Option("local", help="local or spark."),
-    master: str = typer.Option("local[*]", help="Spark: local[*] or spark://host:port."),
-    memory: str = typer.Option("4GB", help="Ceiling for counting; what is more goes to disk beside --out."),
-    workers: int | None = typer.Option(None, help="Annotating processes; all cores if not given."),
-    resume: bool = typer.Option(False, "--resume", help="Go on with the work of an interrupted build."),
-    seed: int | None = typer.Option(None, help="For --private, to repeat a test; never for a real release."),
+    engine: str = typer.Option("local", help="Where to count.", metavar="local|spark", rich_help_panel=panels.RUN),
+    master: str = typer.Option(
+        "local[*]",
+        help="Spark master, such as local[*] or spark://host:port.",
+        metavar="URL",
+        rich_help_panel=panels.RUN,
+    ),
+    memory: str = typer.Option(
+        "4GB",
+        help="Memory limit for counting; the rest is kept on disk next to --out.",
+        metavar="SIZE",
+        rich_help_panel=panels.RUN,
+    ),
+    workers: int | None = typer.Option(
+        None, help="Number of annotation processes; all cores by default.", metavar="N", rich_help_panel=panels.RUN
+    ),
+    resume: bool = typer.Option(False, "--resume", help="Continue an interrupted build.", rich_help_panel=panels.RUN),
+    seed: int | None = typer.Option(
+        None,
+        help="Random seed for --private; only for tests, never for a real release.",
+        metavar="N",
+        rich_help_panel=panels.PRIVACY,
+    ),
     skip_bad: bool = SKIP_BAD,
     as_json: bool = JSON,
 ) -> None:
-    """Count which terms occur together, in text or in coded records, and write a graph folder."""
+    """Count co-occurrences in text or coded records, and write a graph folder."""
     from typing import Any, cast
 
     from cogstage.corpus.readers import reader_options
@@ -154,7 +279,7 @@ def build(
 
 @app.command("formats", epilog="Example: cogstage graph formats --json")
 def formats(as_json: bool = JSON) -> None:
-    """Input formats that `graph build` reads, with the options of their readers."""
+    """List the input formats of `graph build`, with their options."""
     from cogstage.corpus.readers import COMMON_OPTIONS, readers
 
     kinds = sorted(readers().items())
@@ -170,11 +295,34 @@ def formats(as_json: bool = JSON) -> None:
 
 @app.command("context", epilog="Example: cogstage graph context notes.csv --lexicon terms.tsv --count 10")
 def context(
-    documents: list[str] = typer.Argument(..., help="Documents: files, folders or globs."),
-    lexicon: list[str] = typer.Option(..., "--lexicon", help="Table term, concept, name, type."),
-    count: int = typer.Option(5, min=1, help="Examples of each category."),
-    context_rules: str | None = typer.Option(None, metavar="FILE|de|es", help="Rules for text that is not English."),
-    format: str = typer.Option("auto", help="Input format, detected by default."),
+    documents: list[str] = typer.Argument(
+        ...,
+        help="Documents or coded records: files, folders or glob patterns.",
+        metavar="FILE",
+        rich_help_panel=panels.INPUT,
+    ),
+    lexicon: list[str] = typer.Option(
+        ...,
+        "--lexicon",
+        help="Lexicon with the columns term, concept, name, type; may be repeated.",
+        metavar="TABLE",
+        rich_help_panel=panels.INPUT,
+    ),
+    count: int = typer.Option(
+        5, min=1, help="What to count in a document.", metavar="auto|text|codes|both", rich_help_panel=panels.COUNT
+    ),
+    context_rules: str | None = typer.Option(
+        None,
+        metavar="FILE|de|es",
+        help="Rules for negation and other context in text that is not English.",
+        rich_help_panel=panels.COUNT,
+    ),
+    format: str = typer.Option(
+        "auto",
+        help="Input format; detected from the files by default. `cogstage graph formats` lists them.",
+        metavar="NAME",
+        rich_help_panel=panels.INPUT,
+    ),
     skip_bad: bool = SKIP_BAD,
     as_json: bool = JSON,
 ) -> None:
@@ -200,13 +348,20 @@ def context(
 
 @importing.command("edges", epilog="Example: cogstage graph import edges pairs.tsv --terms terms.tsv --out graph")
 def import_edges(
-    edges: list[str] = typer.Argument(..., help="Table source, target, count."),
+    edges: list[str] = typer.Argument(
+        ..., help="Tables with the columns source, target, count.", metavar="FILE", rich_help_panel=panels.INPUT
+    ),
     out: Path = OUT,
-    terms: list[str] | None = typer.Option(None, help="Table term, and optionally concept, name, type, count."),
+    terms: list[str] | None = typer.Option(
+        None,
+        help="Table with the column term, and optionally concept, name, type, count; may be repeated.",
+        metavar="TABLE",
+        rich_help_panel=panels.INPUT,
+    ),
     skip_bad: bool = SKIP_BAD,
     as_json: bool = JSON,
 ) -> None:
-    """A table of edges."""
+    """Import a co-occurrence table."""
     from cogstage.graph.importers import import_edges as read
     from cogstage.tables import BadRows
 
@@ -219,15 +374,34 @@ def import_edges(
     "finlayson", epilog="Example: cogstage graph import finlayson dryad --window 1d --min-count 100 --out graph"
 )
 def import_finlayson(
-    folder: Path = typer.Argument(..., help="Folder with the unpacked files of doi:10.5061/dryad.jp917."),
+    folder: Path = typer.Argument(
+        ...,
+        help="Folder with the unpacked files of doi:10.5061/dryad.jp917.",
+        metavar="FOLDER",
+        rich_help_panel=panels.INPUT,
+    ),
     out: Path = OUT,
-    level: str = typer.Option("term", help="term or concept."),
-    per: str = typer.Option("bin", help="bin or patient."),
-    window: str = typer.Option("1d", help="1d, 7d, 30d, 90d, 180d, 365d or ever."),
-    min_count: int = typer.Option(1, help="Leave out terms with a smaller singleton count."),
+    level: str = typer.Option(
+        "term", help="What a node stands for.", metavar="concept|term", rich_help_panel=panels.COUNT
+    ),
+    per: str = typer.Option(
+        "bin",
+        help="Count every window, or each patient once, for --unit patient-window.",
+        metavar="bin|patient",
+        rich_help_panel=panels.COUNT,
+    ),
+    window: str = typer.Option(
+        "1d",
+        help="Length of the time window, for --unit patient-window.",
+        metavar="1d|7d|30d|90d|180d|365d|ever",
+        rich_help_panel=panels.COUNT,
+    ),
+    min_count: int = typer.Option(
+        1, help="Leave out terms with a lower count.", metavar="N", rich_help_panel=panels.COUNT
+    ),
     as_json: bool = JSON,
 ) -> None:
-    """The counts of 20 million clinical notes that Finlayson et al. published in 2014."""
+    """Import the counts of 20 million clinical notes that Finlayson et al. published in 2014."""
     from cogstage.errors import UsageError
     from cogstage.graph.importers import import_finlayson as read
     from cogstage.graph.options import parse_window
@@ -243,13 +417,19 @@ def import_finlayson(
     "--strings term_string_mapping.pkl --concepts term_concept_mapping.pkl --out graph",
 )
 def import_xmedrela(
-    neighbours: Path = typer.Argument(..., help="Pickle: term id to a list of (term id, weight)."),
+    neighbours: Path = typer.Argument(
+        ..., help="Pickle: term id to a list of (term id, weight).", metavar="FILE", rich_help_panel=panels.INPUT
+    ),
     out: Path = OUT,
-    strings: Path | None = typer.Option(None, help="Pickle: term id to string."),
-    concepts: Path | None = typer.Option(None, help="Pickle: term id to concept."),
+    strings: Path | None = typer.Option(
+        None, help="Pickle: term id to string.", metavar="FILE", rich_help_panel=panels.INPUT
+    ),
+    concepts: Path | None = typer.Option(
+        None, help="Pickle: term id to concept.", metavar="FILE", rich_help_panel=panels.INPUT
+    ),
     as_json: bool = JSON,
 ) -> None:
-    """The published pickles of X-MedRELA, read without running anything in them."""
+    """Import the published pickles of X-MedRELA, without executing code in them."""
     from cogstage.graph.importers import import_xmedrela as read
 
     _save(read(neighbours, strings, concepts), out, as_json)
@@ -257,11 +437,13 @@ def import_xmedrela(
 
 @app.command("merge", epilog="Example: cogstage graph merge site-a site-b --out all")
 def merge(
-    graphs: list[Path] = typer.Argument(..., help="Graph folders that were counted with the same options."),
+    graphs: list[Path] = typer.Argument(
+        ..., help="Graph folders counted with the same options.", metavar="FOLDER", rich_help_panel=panels.INPUT
+    ),
     out: Path = OUT,
     as_json: bool = JSON,
 ) -> None:
-    """Add up the counts of several sites or months."""
+    """Add up the counts of several graphs, such as sites or months."""
     from cogstage.graph.merge import merge_folders
 
     merged = merge_folders(graphs, out)
@@ -272,13 +454,21 @@ def merge(
 
 @app.command("roll-up", epilog="Example: cogstage graph roll-up graph --map ingredient --vocabulary omop --out rolled")
 def roll_up(
-    graph: Path = typer.Argument(..., help="A graph folder."),
-    map: str = typer.Option(..., "--map", metavar="LEVEL|TABLE", help="As --roll-up of graph build."),
+    graph: Path = typer.Argument(..., help="Graph folder.", metavar="GRAPH", rich_help_panel=panels.INPUT),
+    map: str = typer.Option(
+        ...,
+        "--map",
+        metavar="LEVEL|TABLE",
+        help="Target level or mapping table, as for --roll-up of `graph build`.",
+        rich_help_panel=panels.COUNT,
+    ),
     out: Path = OUT,
-    vocabulary: Path | None = typer.Option(None, help="Folder of OMOP's concept tables."),
+    vocabulary: Path | None = typer.Option(
+        None, help="Folder with the OMOP concept tables, for roll-up.", metavar="FOLDER", rich_help_panel=panels.INPUT
+    ),
     as_json: bool = JSON,
 ) -> None:
-    """Roll up the codes of a graph that exists, where the sums of its counts are exact."""
+    """Replace the codes of an existing graph by their ancestors, where sums of counts are exact."""
     from cogstage.graph.cooccurrence import Graph
     from cogstage.graph.roll_up import read_roll_up, roll_up_graph
 
@@ -288,12 +478,16 @@ def roll_up(
 
 @app.command("info", epilog="Example: cogstage graph info graph --plot degrees.png")
 def info(
-    graph: Path = typer.Argument(..., help="A graph folder."),
-    top: int = typer.Option(10, help="How many of the largest counts to show."),
-    plot: Path | None = typer.Option(None, help="Draw the degree distribution to this PNG file."),
+    graph: Path = typer.Argument(..., help="Graph folder.", metavar="GRAPH", rich_help_panel=panels.INPUT),
+    top: int = typer.Option(
+        10, help="Number of the largest counts to show.", metavar="N", rich_help_panel=panels.OUTPUT
+    ),
+    plot: Path | None = typer.Option(
+        None, help="Draw the degree distribution to this PNG file.", metavar="FILE", rich_help_panel=panels.OUTPUT
+    ),
     as_json: bool = JSON,
 ) -> None:
-    """Nodes, edges, degrees and the largest counts of a graph."""
+    """Show the nodes, edges, degrees and largest counts of a graph."""
     from cogstage.graph.cooccurrence import Graph
     from cogstage.graph.info import describe, plot_degrees
 

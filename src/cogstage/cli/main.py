@@ -17,10 +17,10 @@ from cogstage.errors import CogstageError
 
 app = typer.Typer(
     name="cogstage",
-    help="Predict medical relations from co-occurrence counts, and say why in relation triples.",
+    help="Predict medical relations from co-occurrence counts, with reasons in the form of relation triples.",
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
 app.command("demo")(demo.demo)
@@ -46,12 +46,12 @@ def show_version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error."),
+    debug: bool = typer.Option(False, "--debug", help="Show the traceback if a command fails."),
     version: bool = typer.Option(
         False, "--version", help="Show the version and stop.", is_eager=True, callback=show_version
     ),
 ) -> None:
-    """Options that stand before the command."""
+    """Options before the command."""
 
 
 def run(arguments: list[str] | None = None) -> None:
@@ -73,7 +73,8 @@ def run(arguments: list[str] | None = None) -> None:
         _fail(str(error), error.exit_code, debug)
     except TyperException as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # not a mistake to explain in one line: the help is the answer
-            typer.echo(str(error), err=True)
+            if str(error).strip():  # empty when rich has printed the help already
+                typer.echo(str(error), err=True)
             sys.exit(2)
         _fail(getattr(error, "format_message", error.__str__)(), 2, debug)
     except (typer.Abort, KeyboardInterrupt):

@@ -6,24 +6,65 @@ from pathlib import Path
 
 import typer
 
+from cogstage.cli import panels
+
 
 def serve(
-    model: Path = typer.Argument(..., help="Model folder.", metavar="MODEL"),
-    host: str = typer.Option("127.0.0.1", help="Address to listen on."),
-    port: int = typer.Option(8764, min=1, max=65535, help="Port to listen on."),
-    workers: int = typer.Option(1, min=1, max=64, help="Processes; they share the model's memory."),
-    rate_limit: int = typer.Option(0, min=0, help="Requests per minute for each client and worker; 0 is no limit."),
-    metrics: bool = typer.Option(False, "--metrics", help="Counters for Prometheus at /metrics."),
-    url: str | None = typer.Option(None, help="Address that people use, if a proxy stands before the server."),
-    allowed_hosts: str = typer.Option("", help="Further host names to answer to, with commas; '*' is any."),
-    trusted_proxies: str = typer.Option("", help="Proxies whose X-Forwarded-For is believed (addresses, networks)."),
-    largest_batch: int = typer.Option(1000, min=1, help="Pairs in one batch at most."),
-    require_private: bool = typer.Option(
-        False, "--require-private", help="Refuse a model whose counts were never suppressed."
+    model: Path = typer.Argument(..., help="Model folder.", metavar="MODEL", rich_help_panel=panels.INPUT),
+    host: str = typer.Option("127.0.0.1", help="Address to listen on.", metavar="ADDRESS", rich_help_panel=panels.RUN),
+    port: int = typer.Option(
+        8764, min=1, max=65535, help="Port to listen on.", metavar="PORT", rich_help_panel=panels.RUN
     ),
-    hide_counts: bool = typer.Option(False, "--hide-counts", help="Never show how often terms were counted together."),
+    workers: int = typer.Option(
+        1,
+        min=1,
+        max=64,
+        help="Number of processes; they share the model's memory.",
+        metavar="N",
+        rich_help_panel=panels.RUN,
+    ),
+    rate_limit: int = typer.Option(
+        0,
+        min=0,
+        help="Requests per minute for each client and worker; 0 means no limit.",
+        metavar="N",
+        rich_help_panel=panels.RUN,
+    ),
+    metrics: bool = typer.Option(
+        False, "--metrics", help="Serve Prometheus metrics at /metrics.", rich_help_panel=panels.RUN
+    ),
+    url: str | None = typer.Option(
+        None,
+        help="Public address, if a proxy stands in front of the server.",
+        metavar="URL",
+        rich_help_panel=panels.RUN,
+    ),
+    allowed_hosts: str = typer.Option(
+        "",
+        help="Other host names to answer to, comma-separated; * allows any.",
+        metavar="NAMES",
+        rich_help_panel=panels.RUN,
+    ),
+    trusted_proxies: str = typer.Option(
+        "",
+        help="Addresses or networks of proxies whose X-Forwarded-For header is trusted, comma-separated.",
+        metavar="ADDRESSES",
+        rich_help_panel=panels.RUN,
+    ),
+    largest_batch: int = typer.Option(
+        1000, min=1, help="Largest number of pairs in one batch request.", metavar="N", rich_help_panel=panels.RUN
+    ),
+    require_private: bool = typer.Option(
+        False,
+        "--require-private",
+        help="Refuse a model whose counts were not suppressed or privatised.",
+        rich_help_panel=panels.PRIVACY,
+    ),
+    hide_counts: bool = typer.Option(
+        False, "--hide-counts", help="Never show co-occurrence counts.", rich_help_panel=panels.PRIVACY
+    ),
 ) -> None:
-    """Serve the explorer's pages and the JSON API until stopped.
+    """Serve the web explorer and the JSON API until stopped.
 
     Example: cogstage serve model --workers 2
     """

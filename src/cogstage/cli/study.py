@@ -8,22 +8,27 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from cogstage.cli import panels
 from cogstage.cli.console import print_json, progress
 from cogstage.errors import UsageError
 
 if TYPE_CHECKING:
     from cogstage.study.folder import OpenStudy
 
-app = typer.Typer(help="A blind expert study of rationales: create, serve, report.", no_args_is_help=True)
+app = typer.Typer(help="Run a blind expert study of rationales: create, serve, report.", no_args_is_help=True)
 
-FOLDER = typer.Argument(..., metavar="STUDY", help="Study folder made by `cogstage study create`.")
+FOLDER = typer.Argument(
+    ..., metavar="STUDY", help="Study folder made by `cogstage study create`.", rich_help_panel=panels.INPUT
+)
 DATABASE = typer.Option(
     None,
     "--database",
     envvar="COGSTAGE_DATABASE",
-    help="PostgreSQL by URL (postgresql://user@host/name) in place of the folder's SQLite file.",
+    help="PostgreSQL database (postgresql://user@host/name) to use instead of the SQLite file in the folder.",
+    metavar="URL",
+    rich_help_panel=panels.RUN,
 )
-AS_JSON = typer.Option(False, "--json", help="Print for machines.")
+AS_JSON = typer.Option(False, "--json", help="Print the result as JSON.", rich_help_panel=panels.OUTPUT)
 
 
 @app.command()
@@ -33,33 +38,74 @@ def create(
         "--source",
         "-s",
         metavar="NAME=PATH",
-        help="Prediction records, a table of reasons, or a model or graph folder; twice or more (crossover: once).",
+        help="Source of reasons: prediction records, a table of reasons, or a model or graph folder. "
+        "Give two or more (crossover: one).",
+        rich_help_panel=panels.INPUT,
     ),
-    out: Path = typer.Option(..., "--out", "-o", help="Study folder to make."),
+    out: Path = typer.Option(
+        ..., "--out", "-o", help="Study folder to write.", metavar="FOLDER", rich_help_panel=panels.OUTPUT
+    ),
     dataset: Path | None = typer.Option(
-        None, help="Data set whose test pairs carry the labels (else: a `label` field in the records)."
+        None,
+        help="Data set whose test pairs carry the labels; otherwise the records need a `label` field.",
+        metavar="FOLDER",
+        rich_help_panel=panels.INPUT,
     ),
-    protocol: str = typer.Option("sets", help="sets: whose reasons help more; crossover: do reasons help at all."),
-    pairs: int = typer.Option(20, help="Crossover: pairs per reviewer, half of them wrongly predicted."),
-    cases: int = typer.Option(30, help="Correctly predicted positives."),
-    false_positives: int = typer.Option(0, help="Further cases: negatives predicted positive."),
-    false_negatives: int = typer.Option(0, help="Further cases: positives predicted negative."),
-    repeats: int = typer.Option(0, help="Cases shown twice, for self-consistency."),
+    protocol: str = typer.Option(
+        "sets",
+        help="sets asks whose reasons help more; crossover asks whether reasons help at all.",
+        metavar="sets|crossover",
+        rich_help_panel=panels.MODEL,
+    ),
+    pairs: int = typer.Option(
+        20,
+        help="With --protocol crossover: pairs per reviewer, half of them wrongly predicted.",
+        metavar="N",
+        rich_help_panel=panels.MODEL,
+    ),
+    cases: int = typer.Option(
+        30, help="Number of correctly predicted positives.", metavar="N", rich_help_panel=panels.MODEL
+    ),
+    false_positives: int = typer.Option(
+        0, help="Number of extra cases: negatives predicted positive.", metavar="N", rich_help_panel=panels.MODEL
+    ),
+    false_negatives: int = typer.Option(
+        0, help="Number of extra cases: positives predicted negative.", metavar="N", rich_help_panel=panels.MODEL
+    ),
+    repeats: int = typer.Option(
+        0, help="Number of cases shown twice, to measure self-consistency.", metavar="N", rich_help_panel=panels.MODEL
+    ),
     without_rationales: int = typer.Option(
-        0, help="Further cases that each reviewer judges from the bare prediction; asks for trust in every case."
+        0,
+        help="Number of extra cases judged without reasons; also asks for trust in every case.",
+        metavar="N",
+        rich_help_panel=panels.MODEL,
     ),
-    top: int = typer.Option(5, help="Reasons per set."),
-    relation: str | None = typer.Option(None, help="Only pairs of this relation."),
-    judged_by: str = typer.Option("all", help="Whose predictions make a case correct: all sources, or the first."),
-    threshold: float = typer.Option(0.5, help="Probability from which a prediction is positive."),
-    title: str | None = typer.Option(None, help="Title that reviewers see."),
-    consent: Path | None = typer.Option(None, help="Text file that reviewers agree to before they begin."),
-    contact: str = typer.Option("", help="Whom reviewers can ask, shown on their pages."),
-    seed: int = typer.Option(0, help="Seed of the draw of the cases."),
+    top: int = typer.Option(5, help="Number of reasons per set.", metavar="N", rich_help_panel=panels.MODEL),
+    relation: str | None = typer.Option(
+        None, help="Use only pairs of this relation.", metavar="NAME", rich_help_panel=panels.MODEL
+    ),
+    judged_by: str = typer.Option(
+        "all",
+        help="Whose predictions decide that a case is correct: all sources, or the first.",
+        metavar="all|first",
+        rich_help_panel=panels.MODEL,
+    ),
+    threshold: float = typer.Option(
+        0.5, help="Probability at which a prediction counts as positive.", metavar="P", rich_help_panel=panels.MODEL
+    ),
+    title: str | None = typer.Option(
+        None, help="Title shown to reviewers.", metavar="TEXT", rich_help_panel=panels.OUTPUT
+    ),
+    consent: Path | None = typer.Option(
+        None, help="Text that reviewers must agree to before they start.", metavar="FILE", rich_help_panel=panels.OUTPUT
+    ),
+    contact: str = typer.Option("", help="Contact shown to reviewers.", metavar="TEXT", rich_help_panel=panels.OUTPUT),
+    seed: int = typer.Option(0, help="Random seed for sampling the cases.", metavar="N", rich_help_panel=panels.MODEL),
     database: str | None = DATABASE,
     as_json: bool = AS_JSON,
 ) -> None:
-    """Draw the cases of a study and make its folder; prints the administrator's password once.
+    """Sample the cases of a study and write its folder; prints the administrator's password once.
 
     Example: cogstage study create -s open=open.jsonl -s closed=closed.jsonl --repeats 5 --seed 1 -o study
     """
@@ -118,16 +164,40 @@ def create(
 @app.command()
 def serve(
     study: Path = FOLDER,
-    host: str = typer.Option("127.0.0.1", help="Address to listen on."),
-    port: int = typer.Option(8765, min=1, max=65535, help="Port to listen on."),
-    url: str | None = typer.Option(None, help="Address that reviewers use, if a proxy stands before the server."),
-    tls_cert: Path | None = typer.Option(None, help="TLS certificate (PEM), to serve https without a proxy."),
-    tls_key: Path | None = typer.Option(None, help="Its private key (PEM)."),
-    secure_cookies: bool | None = typer.Option(
-        None, "--secure-cookies/--no-secure-cookies", help="Cookies over https only. Default: yes, except on loopback."
+    host: str = typer.Option("127.0.0.1", help="Address to listen on.", metavar="ADDRESS", rich_help_panel=panels.RUN),
+    port: int = typer.Option(
+        8765, min=1, max=65535, help="Port to listen on.", metavar="PORT", rich_help_panel=panels.RUN
     ),
-    allowed_hosts: str = typer.Option("", help="Further host names to answer to, with commas; '*' is any."),
-    trusted_proxies: str = typer.Option("", help="Proxies whose X-Forwarded-For is believed (addresses, networks)."),
+    url: str | None = typer.Option(
+        None,
+        help="Public address, if a proxy stands in front of the server.",
+        metavar="URL",
+        rich_help_panel=panels.RUN,
+    ),
+    tls_cert: Path | None = typer.Option(
+        None, help="TLS certificate (PEM), to serve https without a proxy.", metavar="FILE", rich_help_panel=panels.RUN
+    ),
+    tls_key: Path | None = typer.Option(
+        None, help="Private key of the certificate (PEM).", metavar="FILE", rich_help_panel=panels.RUN
+    ),
+    secure_cookies: bool | None = typer.Option(
+        None,
+        "--secure-cookies/--no-secure-cookies",
+        help="Send cookies over https only. Default: on, except on a loopback address.",
+        rich_help_panel=panels.RUN,
+    ),
+    allowed_hosts: str = typer.Option(
+        "",
+        help="Other host names to answer to, comma-separated; * allows any.",
+        metavar="NAMES",
+        rich_help_panel=panels.RUN,
+    ),
+    trusted_proxies: str = typer.Option(
+        "",
+        help="Addresses or networks of proxies whose X-Forwarded-For header is trusted, comma-separated.",
+        metavar="ADDRESSES",
+        rich_help_panel=panels.RUN,
+    ),
     database: str | None = DATABASE,
 ) -> None:
     """Serve the study's pages to reviewers and administrator until stopped.
@@ -160,13 +230,32 @@ def serve(
 @app.command()
 def report(
     study: Path = FOLDER,
-    out: Path = typer.Option(..., "--out", "-o", help="Folder for the report and the raw answers."),
-    names: bool = typer.Option(False, "--names", help="Reviewers' names in place of R1, R2, ..."),
-    include_unfinished: bool = typer.Option(
-        False, "--include-unfinished", help="Count reviewers in the main figures who did not answer everything."
+    out: Path = typer.Option(
+        ...,
+        "--out",
+        "-o",
+        help="Folder for the report and the raw answers.",
+        metavar="FOLDER",
+        rich_help_panel=panels.OUTPUT,
     ),
-    draws: int = typer.Option(2000, min=10, max=100_000, help="Bootstrap samples behind each interval."),
-    seed: int = typer.Option(0, help="Seed of the bootstrap."),
+    names: bool = typer.Option(
+        False, "--names", help="Show reviewers' names instead of R1, R2 and so on.", rich_help_panel=panels.OUTPUT
+    ),
+    include_unfinished: bool = typer.Option(
+        False,
+        "--include-unfinished",
+        help="Include reviewers who did not answer everything in the main figures.",
+        rich_help_panel=panels.MODEL,
+    ),
+    draws: int = typer.Option(
+        2000,
+        min=10,
+        max=100_000,
+        help="Number of bootstrap samples per interval.",
+        metavar="N",
+        rich_help_panel=panels.MODEL,
+    ),
+    seed: int = typer.Option(0, help="Random seed of the bootstrap.", metavar="N", rich_help_panel=panels.MODEL),
     database: str | None = DATABASE,
     as_json: bool = AS_JSON,
 ) -> None:
@@ -193,17 +282,36 @@ def report(
 
 @app.command()
 def power(
-    accuracy: float = typer.Option(0.75, help="Share of right verdicts that you expect without reasons."),
-    gain: float = typer.Option(0.10, help="What reasons would have to add to be worth finding."),
-    reviewers: int = typer.Option(24, help="Reviewers of the design (they come in twos)."),
-    pairs: int = typer.Option(20, help="Pairs per reviewer, half of them with reasons."),
-    reviewer_spread: float = typer.Option(0.5, help="Standard deviation between reviewers, in log-odds."),
-    pair_spread: float = typer.Option(1.5, help="Standard deviation between pairs, in log-odds."),
-    studies: int = typer.Option(1000, min=100, max=100_000, help="Simulated studies per design."),
-    seed: int = typer.Option(0, help="Seed of the simulation."),
+    accuracy: float = typer.Option(
+        0.75, help="Expected share of correct verdicts without reasons.", metavar="P", rich_help_panel=panels.MODEL
+    ),
+    gain: float = typer.Option(
+        0.10, help="Smallest gain from reasons that the study should detect.", metavar="P", rich_help_panel=panels.MODEL
+    ),
+    reviewers: int = typer.Option(
+        24, help="Number of reviewers; must be even.", metavar="N", rich_help_panel=panels.MODEL
+    ),
+    pairs: int = typer.Option(
+        20, help="Number of pairs per reviewer, half of them with reasons.", metavar="N", rich_help_panel=panels.MODEL
+    ),
+    reviewer_spread: float = typer.Option(
+        0.5, help="Standard deviation between reviewers, in log-odds.", metavar="SD", rich_help_panel=panels.MODEL
+    ),
+    pair_spread: float = typer.Option(
+        1.5, help="Standard deviation between pairs, in log-odds.", metavar="SD", rich_help_panel=panels.MODEL
+    ),
+    studies: int = typer.Option(
+        1000,
+        min=100,
+        max=100_000,
+        help="Number of simulated studies per design.",
+        metavar="N",
+        rich_help_panel=panels.MODEL,
+    ),
+    seed: int = typer.Option(0, help="Random seed of the simulation.", metavar="N", rich_help_panel=panels.MODEL),
     as_json: bool = AS_JSON,
 ) -> None:
-    """Say how many reviewers and pairs a crossover study needs, by simulating it.
+    """Estimate by simulation how many reviewers and pairs a crossover study needs.
 
     Example: cogstage study power --accuracy 0.7 --gain 0.1
     """
@@ -227,13 +335,19 @@ def power(
 @app.command()
 def invite(
     study: Path = FOLDER,
-    names: list[str] = typer.Argument(..., metavar="NAME...", help="Reviewers, each in quotation marks."),
-    days: int = typer.Option(30, help="Days until the links expire."),
-    url: str | None = typer.Option(None, help="Address that reviewers use; links begin with it."),
+    names: list[str] = typer.Argument(
+        ..., metavar="NAME", help="Names of reviewers, each in quotation marks.", rich_help_panel=panels.INPUT
+    ),
+    days: int = typer.Option(
+        30, help="Number of days until the links expire.", metavar="N", rich_help_panel=panels.MODEL
+    ),
+    url: str | None = typer.Option(
+        None, help="Public address of the study, with which the links start.", metavar="URL", rich_help_panel=panels.RUN
+    ),
     database: str | None = DATABASE,
     as_json: bool = AS_JSON,
 ) -> None:
-    """Make personal links from the command line; each is printed once and stored hashed.
+    """Create personal links for reviewers; each is printed once and stored hashed.
 
     Example: cogstage study invite study "Dr Ada Lovelace" "Dr John Snow" --url https://study.example.org
     """
@@ -257,7 +371,7 @@ def invite(
 
 @app.command("close")
 def close_study(study: Path = FOLDER, database: str | None = DATABASE) -> None:
-    """Take no more answers; what was saved stays.
+    """Close the study to new answers; saved answers are kept.
 
     Example: cogstage study close study
     """
@@ -269,7 +383,7 @@ def close_study(study: Path = FOLDER, database: str | None = DATABASE) -> None:
 
 @app.command()
 def reopen(study: Path = FOLDER, database: str | None = DATABASE) -> None:
-    """Take answers again.
+    """Open a closed study for answers again.
 
     Example: cogstage study reopen study
     """
@@ -282,10 +396,12 @@ def reopen(study: Path = FOLDER, database: str | None = DATABASE) -> None:
 @app.command("admin-password")
 def admin_password(
     study: Path = FOLDER,
-    generate: bool = typer.Option(False, "--generate", help="Make a random one and print it."),
+    generate: bool = typer.Option(
+        False, "--generate", help="Generate a random password and print it.", rich_help_panel=panels.OUTPUT
+    ),
     database: str | None = DATABASE,
 ) -> None:
-    """Set the administrator's password (asked for, or read from standard input) and end their sessions.
+    """Set the administrator's password, typed or from standard input, and end their sessions.
 
     Example: cogstage study admin-password study --generate
     """
@@ -307,7 +423,7 @@ def admin_password(
 
 @app.command()
 def upgrade(study: Path = FOLDER, database: str | None = DATABASE) -> None:
-    """Bring a study made by an older version to this version's tables. Make a copy before.
+    """Upgrade a study made by an older version. Make a copy first.
 
     Example: cogstage study upgrade study
     """

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from cogstage.cli import panels
 from cogstage.cli.console import print_json, progress
 
 if TYPE_CHECKING:
@@ -27,25 +28,63 @@ def show_options(wanted: bool) -> None:
 
 
 def train(
-    graph: Path = typer.Option(..., help="Graph folder."),
-    dataset: Path = typer.Option(..., help="Data set folder, built on this graph."),
-    out: Path = typer.Option(..., help="Folder for the model."),
-    relation: str = typer.Option("all", help="A relation, several with commas, or all."),
-    world: str = typer.Option("open", help="open: recognised triples are reasons; closed: known facts alone."),
-    preset: str = typer.Option("default", help="default, or paper for the published model."),
+    graph: Path = typer.Option(..., help="Graph folder.", metavar="FOLDER", rich_help_panel=panels.INPUT),
+    dataset: Path = typer.Option(
+        ..., help="Data set folder, built on this graph.", metavar="FOLDER", rich_help_panel=panels.INPUT
+    ),
+    out: Path = typer.Option(..., help="Model folder to write.", metavar="FOLDER", rich_help_panel=panels.OUTPUT),
+    relation: str = typer.Option(
+        "all", help="Relations to train, comma-separated, or all.", metavar="NAMES", rich_help_panel=panels.MODEL
+    ),
+    world: str = typer.Option(
+        "open",
+        help="open uses recognised triples as reasons; closed uses known facts only.",
+        metavar="open|closed",
+        rich_help_panel=panels.MODEL,
+    ),
+    preset: str = typer.Option(
+        "default",
+        help="Model configuration; paper is the published model.",
+        metavar="default|paper",
+        rich_help_panel=panels.MODEL,
+    ),
     settings: list[str] = typer.Option(
-        [], "--set", help="Change an option, for example --set folds=5; repeat for more."
+        [],
+        "--set",
+        help="Change a model option, such as --set folds=5; may be repeated.",
+        metavar="NAME=VALUE",
+        rich_help_panel=panels.MODEL,
     ),
-    seed: int = typer.Option(0, help="Random seed."),
-    resume: bool = typer.Option(False, "--resume", help="Continue from the checkpoint in --out."),
-    checkpoint_every: float = typer.Option(30.0, min=0, help="Seconds between two checkpoints."),
-    time_limit: float | None = typer.Option(None, help="Stop after this many minutes and keep the best model so far."),
-    trace: Path | None = typer.Option(None, help="File for the training history, one JSON line per round."),
-    tensorboard: Path | None = typer.Option(None, help="Folder for TensorBoard event files."),
+    seed: int = typer.Option(0, help="Random seed.", metavar="N", rich_help_panel=panels.MODEL),
+    resume: bool = typer.Option(
+        False, "--resume", help="Continue from the checkpoint in --out.", rich_help_panel=panels.RUN
+    ),
+    checkpoint_every: float = typer.Option(
+        30.0, min=0, help="Time between two checkpoints.", metavar="SECONDS", rich_help_panel=panels.RUN
+    ),
+    time_limit: float | None = typer.Option(
+        None, help="Stop after this time and keep the best model so far.", metavar="MINUTES", rich_help_panel=panels.RUN
+    ),
+    trace: Path | None = typer.Option(
+        None,
+        help="File for the training history, one JSON line per round.",
+        metavar="FILE",
+        rich_help_panel=panels.OUTPUT,
+    ),
+    tensorboard: Path | None = typer.Option(
+        None, help="Folder for TensorBoard event files.", metavar="FOLDER", rich_help_panel=panels.OUTPUT
+    ),
     options: bool = typer.Option(
-        False, "--options", help="Show every option of --set and stop.", is_eager=True, callback=show_options
+        False,
+        "--options",
+        help="Show every option of --set and stop.",
+        is_eager=True,
+        callback=show_options,
+        rich_help_panel=panels.MODEL,
     ),
-    as_json: bool = typer.Option(False, "--json", help="The final figures as JSON."),
+    as_json: bool = typer.Option(
+        False, "--json", help="Print the final metrics as JSON.", rich_help_panel=panels.OUTPUT
+    ),
 ) -> None:
     """Train a model on a graph and a data set.
 

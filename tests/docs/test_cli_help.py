@@ -1,0 +1,49 @@
+"""The help of every command: complete, in plain words, and with an example that the parser accepts."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer.main
+
+from cogstage.cli import panels
+from cogstage.cli.main import app
+
+HEADINGS = {value for name, value in vars(panels).items() if name.isupper()}
+DIALECT = re.compile(r"\b(street|room|house|tells itself|randomness begins|(one|many|few) \w+ a \w+)\b", re.I)
+
+
+def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+EVERY = list(commands(typer.main.get_command(app)))
+
+
+@pytest.mark.parametrize(("path", "command"), EVERY, ids=[" ".join(path) for path, _ in EVERY])
+def test_options_are_described_and_grouped(path: tuple[str, ...], command: Any) -> None:
+    for option in command.params:
+        if option.name == "help":
+            continue
+        assert option.help, f"{path}: {option.name} has no help"
+        assert option.help[0] == option.help[0].upper() or option.help.split()[0] in str(option.metavar)
+        assert not DIALECT.search(option.help), option.help
+        assert option.rich_help_panel in HEADINGS, f"{path}: {option.name} is in no panel"
+    assert not DIALECT.search(command.help)
+
+
+@pytest.mark.parametrize(("path", "command"), EVERY, ids=[" ".join(path) for path, _ in EVERY])
+def test_the_example_is_accepted(path: tuple[str, ...], command: Any) -> None:
+    found = re.search(r"Example: cogstage (.+?)(?:\n\n|$)", f"{command.help}\n\n{command.epilog or ''}", re.S)
+    assert found, f"{path} has no example"
+    words = shlex.split(found.group(1))
+    assert tuple(words[: len(path)]) == path
+    assert command.make_context(path[-1], words[len(path) :]).params  # raises on an unknown or missing option
