@@ -68,7 +68,7 @@ class PaperNetwork(nn.Module):
         self.config, self.na, self.target = config, 2 * relations, target
         self.inverse = target + relations
         d = config.dimension
-        # Starts as in the published code. Small υ matter: what is learned must outgrow what is random.
+        # The starts are those of the published code.
         self.term = nn.Parameter(torch.empty(terms, d).uniform_(-0.5 / d, 0.5 / d))  # υ (V, d)
         self.context = nn.Parameter(torch.empty(terms, d).uniform_(-(d**-0.5), d**-0.5))  # υ' (V, d)
         self.relation = nn.Parameter(nn.init.xavier_uniform_(torch.empty(self.na + 1, d)))  # ξ (K+1, d)
