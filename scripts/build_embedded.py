@@ -78,7 +78,7 @@ def read_inputs(packages: Path, sources: Path, rules: Mapping[str, Any]) -> Inpu
     tables[rules["own_facts"]] = read_table(OWN_FACTS)
     hashes = {source["member"]: source["sha256"] for source in named.values()}
     hashes |= {table["file"]: table["sha256"] for table in rules["tables"]}
-    hashes |= {path.name: file_hash(path) for path in (RULES, NAMES, OWN_FACTS)}
+    hashes |= {path.name: file_hash(path) for path in (RULES, NAMES, OWN_FACTS, TEXTBOOK)}
     return Inputs(records[0], records[1], Mesh(descriptors, supplementary, others), tables, hashes)
 
 

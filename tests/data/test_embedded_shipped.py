@@ -47,6 +47,7 @@ def test_files_match_their_hashes_and_are_small() -> None:
 
 def test_own_lists_are_the_ones_it_was_built_from() -> None:
     inputs = _summary()["inputs"]
+    assert file_hash(embedded.TEXTBOOK) == inputs["textbook.tsv"]
     for name in OWN_LISTS:
         assert file_hash(ROOT / "scripts" / name) == inputs[name], f"{name} changed: run scripts/build_embedded.py"
 
