@@ -103,8 +103,11 @@ def _disk_is_full(error: Exception, path: Path) -> bool:
 
 
 @contextmanager
-def new_file(path: Path, mode: int = 0o644) -> Iterator[Path]:
-    """Yield a temporary path to write to; on success it takes the name ``path``, so that no reader sees half a file."""
+def new_file(path: Path, mode: int = 0o644, durable: bool = True) -> Iterator[Path]:
+    """Yield a temporary path to write to; on success it takes the name ``path``, so that no reader sees half a file.
+
+    A file that need not outlive a power cut (``durable=False``) does not wait for the disk.
+    """
     with one_line_if_full(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -113,16 +116,17 @@ def new_file(path: Path, mode: int = 0o644) -> Iterator[Path]:
         try:
             yield temporary
             os.chmod(temporary, mode)
-            _to_disk(temporary)
+            if durable:
+                _to_disk(temporary)
             os.replace(temporary, path)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
 
 
-def write_text(path: Path, text: str, mode: int = 0o644) -> None:
+def write_text(path: Path, text: str, mode: int = 0o644, durable: bool = True) -> None:
     """Write a text file so that it appears whole or not at all."""
-    with new_file(path, mode) as temporary:
+    with new_file(path, mode, durable=durable) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
@@ -263,7 +267,7 @@ def finish_folder(new: Path, path: Path, kind: str, made_with: Mapping[str, Any]
         "made_with": dict(made_with),
         "files": files,
     }
-    write_text(new / META, to_json({**meta, "check": _check(meta)}))
+    write_text(new / META, to_json({**meta, "check": _check(meta)}), durable=False)  # synced with the rest below
     replace_folder(new, path)
 
 

@@ -259,6 +259,22 @@ def test_coded_records_are_counted_in_patient_windows_by_default(tmp_path: Path)
     assert not (tmp_path / "none").exists()
 
 
+def test_visits_are_units_and_records_without_one_stand_alone(tmp_path: Path) -> None:
+    rows = [
+        ("1", "v1", "E11"),
+        ("1", "v1", "I10"),
+        ("1", "v2", "J45"),
+        ("2", "v1", "E11"),
+        ("2", "", "I10"),
+        ("2", "", "J45"),
+    ]
+    with (tmp_path / "r.csv").open("w", encoding="utf-8") as handle:
+        handle.write("patient_id,date,code,visit_id\n")
+        handle.writelines(f"{patient},2020-01-01,{code},{visit}\n" for patient, visit, code in rows)
+    build_graph(tmp_path / "r.csv", tmp_path / "g", options=Options(unit="visit"))
+    assert content(tmp_path / "g") == ({"E11": 2, "I10": 2, "J45": 2}, {("E11", "I10"): 1})  # v1 of 2 is another visit
+
+
 def test_documents_after_the_last_day_are_left_out(tmp_path: Path) -> None:
     some = [(0, 0, [["asa", "fever"]]), (1, 11, [["asa", "fever"]]), (2, 12, [["asa", "fever"]])]
     write_notes(tmp_path / "notes.jsonl", some)

@@ -193,7 +193,7 @@ def _copies(job: BuildJob, engine: Engine) -> np.ndarray:
     if not path.exists():
         job.progress.start("Looking for copied notes")
         copies = engine.signatures().copies()
-        with new_file(path) as temporary, temporary.open("wb") as handle:
+        with new_file(path, durable=False) as temporary, temporary.open("wb") as handle:
             np.save(handle, copies)
         job.progress.done(f"{len(copies):,} notes are nearly the same as an earlier one of their patient")
     found: np.ndarray = np.load(path)
@@ -340,7 +340,7 @@ def _seed(work: WorkFolder, seed: int | None) -> int:
     if path.exists():
         return int(json.loads(path.read_text(encoding="utf-8")))
     seed = fresh_seed() if seed is None else seed
-    write_text(path, to_json(seed))
+    write_text(path, to_json(seed), durable=False)
     return seed
 
 

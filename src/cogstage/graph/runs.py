@@ -77,7 +77,7 @@ class WorkFolder:
                 shutil.rmtree(self.path)
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)  # hashes of patients are nobody else's
-            write_text(self.path / PLAN, to_json(plan))
+            write_text(self.path / PLAN, to_json(plan), durable=False)
         except OSError as error:
             raise UsageError(f"{out} cannot be written: {error.strerror or error}") from error
 
@@ -107,11 +107,11 @@ class WorkFolder:
         if rows.day is not None:
             stored["day"] = rows.day
         path = self.path / f"{name}-{first:09d}.npy"
-        with new_file(path) as temporary, temporary.open("wb") as handle:
+        with new_file(path, durable=False) as temporary, temporary.open("wb") as handle:
             np.save(handle, stored)
         about = {"first": first, "last": last, "documents": documents, "codes": list(found.codes)}
         about["left_out"] = list(found.left_out)
-        write_text(path.with_suffix(".json"), to_json(about))
+        write_text(path.with_suffix(".json"), to_json(about), durable=False)
 
     def block(self, number: int, of: int) -> Path:
         """Where the edges of a counted block are kept."""
@@ -119,7 +119,7 @@ class WorkFolder:
 
     def add_block(self, path: Path, edges: Iterator[Edges]) -> None:
         """Write the sorted edges of a block as they come."""
-        with new_file(path) as temporary, temporary.open("wb") as handle:
+        with new_file(path, durable=False) as temporary, temporary.open("wb") as handle:
             for part in edges:
                 stored = as_stored(part)
                 handle.write(stored.tobytes())

@@ -120,7 +120,7 @@ class SparkEngine:
             if item[0] == "end":
                 _, part, pieces, bad, names = item
                 about = {"pieces": pieces, "bad": bad.to_dict(), "names": names.to_dict()}
-                write_text(_end(self.job.work, part), to_json(about))
+                write_text(_end(self.job.work, part), to_json(about), durable=False)
         for item in ends:
             if item[0] == "error":
                 raise (UsageError if item[3] == 2 else CogstageError)(item[2])
