@@ -37,8 +37,10 @@ def test_python_in_the_pages_parses_and_uses_public_names(page: Path) -> None:
 
 
 def test_readme_commands_exist() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for line in re.findall(r"^    cogstage (.+)$", text, flags=re.MULTILINE):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = "\n".join(re.findall(r"```bash\n(.*?)```", readme, flags=re.S))
+    assert len(re.findall(r"^cogstage ", text, flags=re.MULTILINE)) >= 5
+    for line in re.findall(r"^cogstage (.+)$", text, flags=re.MULTILINE):
         words = []
         for word in line.split():
             if not re.fullmatch(r"[a-z]+", word) or len(words) == (2 if words[:1] and words[0] in GROUPS else 1):
