@@ -1,65 +1,132 @@
-"""Pictures: well-formed, complete, nothing on top of anything else, told apart without colour."""
+"""Pictures: well-formed, complete, nothing on top of anything else, facts and assumptions apart, sums that add up."""
 
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from xml.etree import ElementTree
 
 import pytest
 from sample_predictions import prediction
 
-from cogstage.rationale.layout import BOX_HEIGHT, BOX_WIDTH, STYLES, WIDTH, lay_out
+from cogstage.rationale.layout import BOX_WIDTH, WIDTH, lay_out, opposes, steps
 from cogstage.rationale.picture import png, svg
-from cogstage.rationale.record import Term
+from cogstage.rationale.record import Association, Prediction, Term
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-@pytest.mark.parametrize("size", [0, 1, 5, 10, 15])
-def test_svg_holds_every_term_and_rank(size: int) -> None:
+def published(size: int) -> Prediction:
+    """A prediction as the published model makes it: both ends of every triple are associations."""
     record = prediction(size)
+    why = Association(0.2, 0.2, 3, None, None)
+
+    def moved(reasons: tuple) -> tuple:  # type: ignore[type-arg]
+        return tuple(
+            replace(
+                r,
+                head=Term(f"H{n}", f"Head {n}"),
+                tail=Term(f"T{n % 3}", f"Tail {n % 3}"),
+                head_association=why,
+                tail_association=why,
+            )
+            for n, r in enumerate(reasons)
+        )
+
+    return replace(record, reasons_for=moved(record.reasons_for), reasons_against=moved(record.reasons_against))
+
+
+@pytest.mark.parametrize("make", [prediction, published])
+@pytest.mark.parametrize("size", [0, 1, 5, 10, 15])
+def test_svg_holds_every_term_and_number(make: object, size: int) -> None:
+    record = make(size)  # type: ignore[operator]
     root = ElementTree.fromstring(svg(record))
-    texts = [element.text for element in root.iter(f"{SVG}text")]
+    numbers = [group.findtext(f"{SVG}text") for group in root.iter(f"{SVG}g") if group.get("class") == "number"]
+    assert numbers == [str(rank) for rank in range(1, size + 1)]
     titles = " ".join(element.text or "" for element in root.iter(f"{SVG}title"))
-    assert [text for text in texts if text and text.isdigit()] == [str(rank) for rank in range(1, size + 1)]
-    for rationale in record.reasons:
-        assert rationale.head.name in titles
-        assert rationale.tail.name in titles
+    for reason in record.reasons:
+        assert reason.head.name in titles
+        assert reason.tail.name in titles
 
 
+@pytest.mark.parametrize("make", [prediction, published])
 @pytest.mark.parametrize("size", [5, 10, 15])
-def test_nothing_overlaps(size: int) -> None:
-    layout = lay_out(prediction(size))
+def test_nothing_overlaps(make: object, size: int) -> None:
+    layout = lay_out(make(size))  # type: ignore[operator]
     for one, other in combinations(layout.boxes, 2):
-        assert abs(one.x - other.x) >= BOX_WIDTH or abs(one.y - other.y) >= BOX_HEIGHT
+        assert abs(one.x - other.x) >= BOX_WIDTH or abs(one.y - other.y) >= (one.height + other.height) / 2
     for one, other in combinations(layout.badges, 2):
-        assert (one.x - other.x) ** 2 + (one.y - other.y) ** 2 >= 15**2
+        assert (one.x - other.x) ** 2 + (one.y - other.y) ** 2 >= 14**2
     for box in layout.boxes:
         assert 0 <= box.x <= WIDTH - BOX_WIDTH
-        assert box.y - BOX_HEIGHT / 2 >= 0
-        assert box.y + BOX_HEIGHT / 2 <= layout.height
+        assert box.y - box.height / 2 >= 0
+        assert box.y + box.height / 2 <= layout.height
 
 
-def test_widths_follow_the_scores_and_inverses_point_back() -> None:
+def test_a_name_of_any_length_is_whole() -> None:
+    name = " ".join(["pseudohypoparathyroidism"] * 12)
+    record = replace(prediction(5), head=Term("C1", name, "drug"))
+    box = next(box for box in lay_out(record).boxes if box.target)
+    assert " ".join(box.lines) == name
+    assert box.height >= 16 * len(box.lines)
+
+
+def test_widths_follow_the_shares_and_inverses_point_back() -> None:
     record = prediction(6)
-    curves = [curve for curve in lay_out(record).curves if curve.title[:1].isdigit()]
-    widths = [curve.width for curve in curves]
+    curves = {curve.reason: curve for curve in lay_out(record).curves if curve.title[:1].isdigit()}
+    reasons = record.reasons_for + record.reasons_against
+    order = sorted(range(6), key=lambda n: -abs(reasons[n].share))
+    widths = [curves[n + 1].width for n in order]
     assert widths == sorted(widths, reverse=True)
-    for curve, rationale in zip(curves, record.reasons, strict=True):
-        assert (curve.x2 > curve.x1) != rationale.relation.endswith("_inverse")
+    for number, reason in enumerate(reasons, start=1):
+        assert (curves[number].x2 > curves[number].x1) != reason.relation.endswith("_inverse")
 
 
-def test_relations_differ_in_colour_and_in_dash() -> None:
-    colours, dashes = zip(*STYLES.values(), strict=True)
-    assert len(set(colours)) == len(set(dashes)) == len(STYLES)
+def test_facts_and_assumptions_look_different() -> None:
+    record = prediction(8)
+    layout = lay_out(record)
+    for number, reason in enumerate(record.reasons_for + record.reasons_against, start=1):
+        line = next(c for c in layout.curves if c.reason == number and c.title.startswith(f"{number}."))
+        badge = next(b for b in layout.badges if b.reason == number)
+        assert (line.dash == ()) == badge.filled == reason.known_fact
+        assert ("known fact" if reason.known_fact else "assumed, 0.80") in line.title
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 15])
+@pytest.mark.parametrize("shown", [3, 15])
+def test_the_sum_adds_up(size: int, shown: int) -> None:
+    record = prediction(size)
+    done = steps(record.top(shown))
+    assert sum(step.share for step in done) == pytest.approx(record.logit, abs=1e-12)
+    for before, after in pairwise(done):
+        assert after.before == pytest.approx(before.before + before.share, abs=1e-12)
+    bars = lay_out(record, shown).bars
+    assert len(bars) == len(done) + 1
+    scale = bars[-1].width / abs(record.logit)  # the last bar is the answer
+    for bar, step in zip(bars, done, strict=False):
+        assert bar.width == pytest.approx(max(1.5, abs(step.share) * scale), rel=1e-6)
+
+
+def test_opposite_relations_are_flagged() -> None:
+    record = prediction(6)
+    flagged = {reason.relation for reason in record.reasons if opposes(reason, record)}
+    assert "causes" in flagged
+    assert "may_treat" not in flagged
+    assert "speaks against the question" in svg(record)
+
+
+def test_no_sum_for_a_question_that_does_not_apply() -> None:
+    layout = lay_out(replace(prediction(4), types_fit=False))
+    assert not layout.bars
+    assert "does not apply" in layout.title
 
 
 def test_names_are_escaped() -> None:
-    assert "<500 mg>" not in svg(prediction(5))
-    assert "&lt;500 mg&gt;" in svg(prediction(5))
+    assert "<500 mg>" not in svg(prediction(6))
+    assert "&lt;500 mg&gt;" in svg(prediction(6))
 
 
 def test_png_is_a_png() -> None:
     assert png(prediction(5), dots_per_inch=50).startswith(b"\x89PNG\r\n")
+    assert png(replace(prediction(2), head=Term("a", "costs $5 and $\\frac{")), dots_per_inch=50)
 
 
 @pytest.mark.parametrize("letter", ["\x00", "\x0b", "\x1b", "\x7f", "\x9b", "\ud800", "\ufffe", "\uffff"])

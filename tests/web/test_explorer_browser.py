@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,53 +24,185 @@ def wait_for(driver: Any, css: str, seconds: float = 20.0) -> Any:
     raise AssertionError(f"{css} did not appear on {driver.current_url}")
 
 
-def test_a_person_asks_reads_filters_and_discovers(small_model_folder: Path, tmp_path: Path, chromium: None) -> None:
+CONTRAST = """
+const rgb = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
+const light = ([r, g, b]) => {
+  const part = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
+};
+const behind = (element) => {
+  for (let e = element; e; e = e.parentElement) {
+    const colour = rgb(getComputedStyle(e).backgroundColor);
+    if (colour.length === 3 || colour[3] === 1) return colour;
+  }
+  return [255, 255, 255];
+};
+const low = [];
+const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walk.nextNode()) {
+  const element = walk.currentNode.parentElement;
+  if (!walk.currentNode.textContent.trim() || element.closest("svg, .hidden-text, .skip, script")) continue;
+  if (!element.getClientRects().length) continue;
+  const one = light(rgb(getComputedStyle(element).color)), other = light(behind(element));
+  const ratio = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+  if (ratio < 4.5) low.push([element.tagName, walk.currentNode.textContent.trim().slice(0, 30), ratio]);
+}
+return low;
+"""
+PAIR = "/pair?head=C004&tail=C007&relation=may_treat"
+PAGES = {
+    "start": "/",
+    "pair": PAIR,
+    "discover": "/discover?term=C004&relation=causes",
+    "compare": "/compare?term=C004&relation=causes&side=head&with=C007&with=C009",
+    "term": "/term?key=C004",
+    "batch": "/batch",
+    "corrections": "/corrections",
+    "about": "/about",
+    "docs": "/docs",
+    "search": "/search?q=drug",
+    "unknown": "/pair?head=remedi+4&tail=C007&relation=may_treat",
+    "error": "/pair?head=C004&tail=C007&k=999",
+}
+
+
+@pytest.fixture(scope="module")
+def server(small_model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[web_browser.Server]:
+    file = tmp_path_factory.mktemp("team") / "corrections.tsv"
+    running = web_browser.Server("serve", str(small_model_folder), "--workers", "2", "--corrections", str(file))
+    running.start("/api/v1/health")
+    yield running
+    running.stop()
+
+
+def test_a_person_asks_reads_and_filters(server: web_browser.Server, tmp_path: Path, chromium: None) -> None:
     from selenium.webdriver.common.keys import Keys
 
-    server = web_browser.Server("serve", str(small_model_folder), "--workers", "2")
-    server.start("/api/v1/health")
-    try:
-        with web_browser.browser(tmp_path / "profile") as driver:
-            driver.get(server.url)
-            web_browser.screenshot(driver, "explorer-start")
-            head = driver.find_element("id", "head")
-            head.send_keys("remedy 4")
-            wait_for(driver, "#head-list [role=option]")
-            head.send_keys(Keys.ARROW_DOWN, Keys.ENTER)
-            assert head.get_attribute("value") == "Drug number 4"
-            tail = driver.find_element("id", "tail")
-            tail.send_keys("Disorder number 7", Keys.ESCAPE, Keys.ENTER)
-            wait_for(driver, ".verdict")
-            assert "Drug number 4" in driver.find_element("tag name", "h1").text
-            web_browser.screenshot(driver, "explorer-pair")
+    with web_browser.browser(tmp_path / "profile") as driver:
+        driver.get(server.url)
+        head = driver.find_element("id", "head")
+        head.send_keys("remedy 4")
+        wait_for(driver, "#head-list [role=option]")
+        head.send_keys(Keys.ARROW_DOWN, Keys.ENTER)
+        assert head.get_attribute("value") == "Drug number 4"
+        tail = driver.find_element("id", "tail")
+        tail.send_keys("qqqqzzzz")
+        assert "No match" in wait_for(driver, "#tail-list [aria-disabled]").text
+        tail.send_keys(Keys.CONTROL, "a")
+        tail.send_keys("Disorder number 7", Keys.ESCAPE, Keys.ENTER)
+        wait_for(driver, ".answer")
+        assert "Drug number 4" in driver.find_element("tag name", "h1").text
 
-            summary = driver.find_element("css selector", ".evidence summary")
-            summary.send_keys(Keys.ENTER)  # evidence opens from the keyboard
-            assert "What supports it?" in wait_for(driver, ".evidence[open] dl").text
-            known = driver.find_element("css selector", "input[name=known]")
-            known.click()
-            driver.find_element("css selector", ".filters button").click()
-            wait_for(driver, ".filters input[name=known]:checked")
-            cells = [row.text for row in driver.find_elements("css selector", "table.reasons tbody tr td:last-child")]
-            assert all(cell == "yes" for cell in cells) or "none passes" in cells[0]
-            driver.find_element("css selector", "button[data-copy]").click()
-            wait_for(driver, "#copied")
+        driver.find_element("css selector", ".evidence summary").send_keys(Keys.ENTER)  # opens from the keyboard
+        assert "What supports it?" in wait_for(driver, ".evidence[open] dl").text
+        driver.find_element("css selector", "input[name=known]").click()
+        driver.find_element("css selector", ".filters button").click()
+        wait_for(driver, ".filters input[name=known]:checked")
+        assert not driver.find_elements("css selector", ".sum .tag.assumed")
+        driver.find_element("css selector", "button[data-copy]").click()
+        wait_for(driver, "#copied")
+        assert not [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
 
-            driver.get(f"{server.url}/discover?term=C004&relation=causes")
-            wait_for(driver, "table.reasons tbody tr")
-            web_browser.screenshot(driver, "explorer-discover")
-            driver.get(f"{server.url}/about")
-            web_browser.screenshot(driver, "explorer-about")
 
-            driver.set_window_size(400, 800)
-            driver.get(f"{server.url}/pair?head=C004&tail=C007&relation=may_treat")
-            wide = driver.execute_script("return document.documentElement.scrollWidth")
-            assert wide <= driver.execute_script("return window.innerWidth")
-            web_browser.screenshot(driver, "explorer-phone", (400, 800))
-            severe = [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
-            assert not severe
-    finally:
-        server.stop()
+def test_striking_out_and_saving_a_correction(server: web_browser.Server, tmp_path: Path, chromium: None) -> None:
+    with web_browser.browser(tmp_path / "profile") as driver:
+        driver.get(server.url + "/pair?head=C010&tail=C007&relation=may_treat")
+        before = driver.find_element("css selector", ".sum tfoot .right").text
+        reason = driver.find_element("css selector", ".sum tr[data-reason] summary").text
+        driver.find_element("css selector", ".sum .acts a").click()
+        wait_for(driver, ".what-if")
+        assert driver.find_element("css selector", ".sum tfoot .right").text != before
+        driver.find_element("name", "who").send_keys("Dr Test")
+        driver.find_element("name", "why").send_keys("never seen")
+        driver.find_element("css selector", ".what-if button").click()
+        wait_for(driver, ".answer")
+        assert "wrong=" not in driver.current_url
+        assert driver.find_element("css selector", ".sum tfoot .right").text != before  # holds for everybody now
+        driver.get(server.url + "/corrections")
+        row = driver.find_element("css selector", "table.list tbody tr").text
+        assert "Dr Test" in row
+        assert reason.split(" Assumed")[0].split(" Known")[0].split("\n")[0] in row
+
+
+def test_the_picture_answers(server: web_browser.Server, tmp_path: Path, chromium: None) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    def shown() -> list[Any]:
+        return [row for row in driver.find_elements("css selector", "tr[data-reason]") if row.is_displayed()]
+
+    with web_browser.browser(tmp_path / "profile") as driver:
+        driver.get(server.url + PAIR)
+        number = driver.find_element("css selector", "#picture .number[data-reason='1']")
+        driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", number)
+        ActionChains(driver).move_to_element(number).perform()
+        assert "lit" in driver.find_element("id", "reason-1").get_attribute("class")
+        everything = len(shown())
+        slider = wait_for(driver, "#weakest")
+        slider.send_keys(Keys.END)
+        assert len(shown()) == 1
+        slider.send_keys(Keys.HOME)
+        assert len(shown()) == everything
+        nodes = driver.find_elements("css selector", "#picture .node")
+        node = next(n for n in nodes if n.get_attribute("data-node") not in ("C004", "C007"))
+        node.send_keys(Keys.ENTER)
+        keys = [row.get_attribute("data-ends").split("\t") for row in shown()]
+        assert keys
+        assert all(node.get_attribute("data-node") in pair for pair in keys)
+        wait_for(driver, "#show-all").click()
+        assert len(shown()) == everything
+
+
+def test_candidates_are_sorted_paged_and_compared(server: web_browser.Server, tmp_path: Path, chromium: None) -> None:
+    with web_browser.browser(tmp_path / "profile") as driver:
+        driver.get(server.url + "/discover?term=remedy+4&relation=causes")
+        assert driver.find_element("tag name", "h1").text.startswith("What might")
+        ranks = [cell.text for cell in driver.find_elements("css selector", "td.rank")]
+        assert ranks == [str(n) for n in range(1, 26)]
+        driver.find_element("css selector", "a[rel=next]").click()
+        assert wait_for(driver, "td.rank").text == "26"
+        driver.find_element("link text", "Candidate").click()
+        names = [link.text for link in driver.find_elements("css selector", "td a.term")]
+        assert names == sorted(names, key=str.casefold)
+        for box in driver.find_elements("css selector", "input[name=with]")[:2]:
+            box.click()
+        driver.find_element("css selector", ".after-list button").click()
+        wait_for(driver, ".compare")
+        assert len(driver.find_elements("css selector", ".compare section")) == 2
+
+
+def test_a_list_of_pairs_from_a_file(server: web_browser.Server, tmp_path: Path, chromium: None) -> None:
+    (tmp_path / "pairs.tsv").write_text("remedy 4\tC007\nnobody\tC007\n", encoding="utf-8")
+    with web_browser.browser(tmp_path / "profile") as driver:
+        driver.get(server.url + "/batch")
+        wait_for(driver, "#pairs-file").send_keys(str(tmp_path / "pairs.tsv"))
+        end = time.monotonic() + 10
+        while not driver.find_element("id", "pairs").get_attribute("value") and time.monotonic() < end:
+            time.sleep(0.05)
+        driver.find_element("css selector", ".stack button.main").click()
+        wait_for(driver, "table.list")
+        rows = [row.text for row in driver.find_elements("css selector", "table.list tbody tr")]
+        assert len(rows) == 2
+        assert "Drug number 4" in rows[0]
+        assert "unknown term: nobody" in rows[1]
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_every_page_fits_and_can_be_read(server: web_browser.Server, tmp_path: Path, chromium: None, mode: str) -> None:
+    """No page is wider than the screen at three widths, and all text has a contrast of 4.5 to 1."""
+    with web_browser.browser(tmp_path / "profile") as driver:
+        media = {"features": [{"name": "prefers-color-scheme", "value": mode}]}
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        for width in (1280, 768, 390):
+            size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+            for name, path in PAGES.items():
+                driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+                driver.get(server.url + path)
+                wide = driver.execute_script("return document.documentElement.scrollWidth")
+                assert wide <= width, (name, width, wide)
+                assert driver.execute_script(CONTRAST) == [], (name, width, mode)
+                if width != 768:
+                    web_browser.screenshot(driver, f"explorer-{name}-{width}-{mode}", (width, 900))
 
 
 def test_a_dead_worker_is_replaced(small_model_folder: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cogstage.graph.vocabulary import Vocabulary, fold
 from cogstage.web.limits import BodyLimit, Metrics, RateLimit
-from cogstage.web.search import TypeAhead
+from cogstage.web.search import TermSearch
 
 
 def echo_app() -> FastAPI:
@@ -64,10 +64,10 @@ VOCABULARY = Vocabulary(NAMES, NAMES, NAMES, ("",) * 4, np.array([5, 50, 9, 1]),
 
 @pytest.mark.parametrize(
     ("typed", "nodes"),
-    [("myo", [1, 0]), ("infarction", [3, 0]), ("HEART", [0]), ("attack", [0]), ("asp", [2]), ("zz", []), ("  ", [])],
+    [("myo", [1, 0]), ("infarction", [3, 0]), ("HEART", [0]), ("attack", [0]), ("asp", [2]), ("  ", [])],
 )
 def test_type_ahead_finds_word_starts_commonest_first(typed: str, nodes: list[int]) -> None:
-    assert TypeAhead(VOCABULARY).find(typed) == nodes
+    assert TermSearch(VOCABULARY).find(typed) == nodes
 
 
 @given(
@@ -85,4 +85,7 @@ def test_type_ahead_finds_just_the_names_with_such_a_word(names: list[str], type
             if place == 0 or fold(name)[place - 1] in " -/("
         )
     }
-    assert set(TypeAhead(vocabulary).find(typed, most=len(names))) == expected
+    found = set(TermSearch(vocabulary).find(typed, most=len(names)))
+    assert expected <= found
+    if expected:  # otherwise names of like spelling are offered
+        assert found == expected

@@ -12,7 +12,7 @@ from types import FrameType
 import typer
 from typer.exceptions import TyperException
 
-from cogstage.cli import compare, dataset, demo, evaluate, explain, facts, graph, serve, study, train
+from cogstage.cli import compare, dataset, demo, evaluate, explain, facts, graph, mcp, serve, study, train
 from cogstage.errors import CogstageError
 
 app = typer.Typer(
@@ -33,6 +33,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 explain.register(app)
 app.command("serve")(serve.serve)
+app.command("mcp")(mcp.mcp)
 
 
 def show_version(wanted: bool) -> None:

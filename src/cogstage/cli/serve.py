@@ -54,6 +54,12 @@ def serve(
     largest_batch: int = typer.Option(
         1000, min=1, help="Largest number of pairs in one batch request.", metavar="N", rich_help_panel=panels.RUN
     ),
+    corrections: Path | None = typer.Option(
+        None,
+        help="Table of verdicts on triples; readers can add to it.",
+        metavar="FILE",
+        rich_help_panel=panels.RUN,
+    ),
     require_private: bool = typer.Option(
         False,
         "--require-private",
@@ -80,7 +86,7 @@ def serve(
     limits = Limits(pairs=largest_batch, requests_a_minute=rate_limit)
 
     def build() -> object:
-        service = Service.load(model, limits, hide_counts)
+        service = Service.load(model, limits, hide_counts, corrections)
         if warning := service.check_privacy(require_private):
             typer.echo(warning, err=True)
         return create_explorer_app(service, url, metrics, address.access)

@@ -1,40 +1,40 @@
-"""Where the parts of a rationale picture stand: head, its associations, relations, the tail's associations, tail.
+"""The geometry of a prediction's picture: the question's two terms, the terms between them, and the sum below.
 
-Pure geometry; ``picture.py`` turns it into SVG or PNG. Relations are told apart by colour *and* dash pattern, so that
-the picture can be read without colour vision and in print.
+``picture.py`` turns it into SVG or PNG. Relations have a colour and are written on their line; known facts are solid
+lines, recognised assumptions dashed ones, likeness is dotted: everything can be read without colour.
 """
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import hypot
 
 from cogstage.rationale.record import Association, Prediction, Reason, Term
-from cogstage.relations import RELATIONS, inverse, phrase
-from cogstage.relations import relation as about
+from cogstage.relations import is_inverse, is_opposite, phrase, relation
 
 WIDTH = 1100.0
-BOX_WIDTH, BOX_HEIGHT, ROW = 190.0, 40.0, 54.0
-COLUMNS = (10.0, 255.0, 655.0, 900.0)  # left edges of: head, its associations, the tail's associations, tail
-TOP, LEGEND = 64.0, 66.0
-BADGE_PLACES = (0.5, 0.36, 0.64, 0.24, 0.76, 0.14, 0.86)  # shares of a line's course, the best first
-GREY, INK = "#7a7a7a", "#1c1c1c"
-
-# The Okabe-Ito colours, which stay apart under the common colour vision deficiencies, each with a dash of its own.
-STYLES = {name: (about(name).colour, about(name).dash) for name in RELATIONS}
-OTHER_STYLE = (about("").colour, about("").dash)
+BOX_WIDTH, LINE_HEIGHT, GAP = 210.0, 16.0, 18.0
+BRIDGE = (10.0, 445.0, 880.0)  # left edges: head, terms between, tail
+GRID = (10.0, 250.0, 640.0, 880.0)  # head, its associations, the tail's associations, tail
+TOP, ROW = 76.0, 26.0
+LETTERS, BOLD_LETTERS = 28, 24  # of a name in one line of a box
+GREY, INK, FOR, AGAINST = "#767f88", "#17212b", "#1a6fb5", "#c2560c"
+ASSUMED, LIKE = (7.0, 4.0), (1.5, 4.0)  # dash patterns
+SPOTS = (0.5, 0.38, 0.62, 0.28, 0.72, 0.2, 0.8)  # shares of a line's course for its number, the best first
 
 
 @dataclass(frozen=True)
 class Box:
-    """A term. ``target`` boxes are the two terms the prediction is about."""
+    """A term, centred at ``y``. ``target`` boxes are the two terms of the question."""
 
     x: float
     y: float
+    height: float
     lines: tuple[str, ...]
     title: str
+    key: str
     target: bool = False
 
 
@@ -51,27 +51,45 @@ class Curve:
     dash: tuple[float, ...] = ()
     arrow: bool = False
     title: str = ""
+    reason: int = 0  # its number; 0 for the legend
 
 
 @dataclass(frozen=True)
 class Badge:
-    """The rank of a rationale, as in the table beside the picture."""
+    """The number of a reason, as in the table beside the picture: filled for a known fact, hollow for an assumption."""
 
     x: float
     y: float
     text: str
     colour: str
+    filled: bool
+    reason: int
 
 
 @dataclass(frozen=True)
 class Label:
-    """Free text: heading and legend."""
+    """Free text."""
 
     x: float
     y: float
     text: str
     size: float = 13.0
-    middle: bool = False
+    anchor: str = "start"
+    bold: bool = False
+    reason: int = 0
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A step of the sum, from one value to the next."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    colour: str
+    title: str
+    reason: int = 0
 
 
 @dataclass
@@ -80,93 +98,192 @@ class Layout:
 
     height: float
     title: str
+    top: float = 0.0  # upper edge
     curves: list[Curve] = field(default_factory=list)
     boxes: list[Box] = field(default_factory=list)
     badges: list[Badge] = field(default_factory=list)
+    bars: list[Bar] = field(default_factory=list)
     labels: list[Label] = field(default_factory=list)
 
 
-def style_of(relation: str) -> tuple[str, tuple[float, ...]]:
-    """Colour and dash of a relation; an inverse looks like its relation, the arrow tells the direction."""
-    base = relation if relation in STYLES else inverse(relation)
-    return STYLES.get(base, OTHER_STYLE)
+@dataclass(frozen=True)
+class Step:
+    """One step of the sum that makes an answer: what it is, its share, and the sum before it."""
+
+    words: str
+    share: float
+    before: float
+    reason: Reason | None = None
+    number: int = 0
 
 
-def lay_out(prediction: Prediction, most: int = 15) -> Layout:
-    """Place the strongest ``most`` rationales of a prediction."""
-    rationales = prediction.reasons[:most]
-    heads = _unique([r.head for r in rationales])
-    tails = _by_neighbours(_unique([r.tail for r in rationales]), heads, rationales)
-    rows = max(len(heads), len(tails), 1)
-    bottom = TOP + rows * ROW
-    sentence = f"{prediction.head.name} {phrase(prediction.relation)} {prediction.tail.name}"
-    layout = Layout(bottom + LEGEND, f"{sentence}: probability {prediction.probability:.2f}")
-    layout.labels.append(Label(WIDTH / 2, 24, layout.title, 17, middle=True))
-    for x, text in zip(COLUMNS, ("head", "like the head", "like the tail", "tail"), strict=True):
-        layout.labels.append(Label(x + BOX_WIDTH / 2, 50, text, 12, middle=True))
+def steps(prediction: Prediction) -> list[Step]:
+    """Baseline, reasons for, reasons against, the rest: the shares add up to the logit."""
+    found = [Step("Baseline: before any reason", prediction.baseline, 0.0)]
+    total = prediction.baseline
+    for number, reason in enumerate(prediction.reasons_for + prediction.reasons_against, start=1):
+        found.append(Step(in_words(reason), reason.share, total, reason, number))
+        total += reason.share
+    if abs(prediction.rest) > 1e-12:
+        found.append(Step("Reasons that are not shown", prediction.rest, total))
+    return found
 
-    middle = TOP + rows * ROW / 2
-    head_y = _spread(heads, rows)
-    tail_y = _spread(tails, rows)
-    layout.boxes.append(_box(COLUMNS[0], middle, prediction.head, target=True))
-    layout.boxes.append(_box(COLUMNS[3], middle, prediction.tail, target=True))
-    recalls = {("head", r.head.key): r.head_association for r in rationales}
-    recalls |= {("tail", r.tail.key): r.tail_association for r in rationales}
-    strongest = max((recall.weight for recall in recalls.values() if recall is not None), default=0.0)
-    for term in heads:
-        recall = recalls["head", term.key]
-        layout.boxes.append(_box(COLUMNS[1], head_y[term.key], term))
-        layout.curves.append(
-            _recall_curve(COLUMNS[0] + BOX_WIDTH, middle, COLUMNS[1], head_y[term.key], term, recall, strongest)
-        )
-    for term in tails:
-        recall = recalls["tail", term.key]
-        layout.boxes.append(_box(COLUMNS[2], tail_y[term.key], term))
-        layout.curves.append(
-            _recall_curve(COLUMNS[3], middle, COLUMNS[2] + BOX_WIDTH, tail_y[term.key], term, recall, strongest)
-        )
-    _relations(layout, rationales, head_y, tail_y)
-    _legend(layout, [r.relation for r in rationales], bottom + 26)
+
+def in_words(reason: Reason) -> str:
+    """A reason's triple as a clause."""
+    return f"{reason.head.name} {phrase(reason.relation)} {reason.tail.name}"
+
+
+def opposes(reason: Reason, prediction: Prediction) -> bool:
+    """Whether the triple is of a relation that speaks against the one in question."""
+    return is_opposite(reason.relation, prediction.relation) or is_opposite(prediction.relation, reason.relation)
+
+
+def lay_out(prediction: Prediction, most: int = 15, whole: bool = True) -> Layout:
+    """Arrange the strongest ``most`` reasons of a prediction; ``whole`` adds a heading and the sum."""
+    shown = prediction.top(most)
+    reasons = shown.reasons_for + shown.reasons_against
+    question = f"{shown.head.name} {phrase(shown.relation)} {shown.tail.name}"
+    answer = "does not apply to these types" if shown.types_fit is False else f"probability {shown.probability:.3f}"
+    layout = Layout(0.0, f"{question}: {answer}", 0.0 if whole else TOP - 30)
+    for number, line in enumerate(textwrap.wrap(layout.title, 110)[:2] if whole else ()):
+        layout.labels.append(Label(WIDTH / 2, 24 + 20 * number, line, 17, "middle", bold=True))
+    bridged = all((r.head_association is None) != (r.tail_association is None) for r in reasons)
+    bottom = (_bridge if bridged else _grid)(layout, shown, reasons)
+    bottom = _legend(layout, reasons, bottom + 28)
+    layout.height = (_sum(layout, shown, bottom + 34) if whole else bottom) + 14
     return layout
 
 
-def _relations(
-    layout: Layout, rationales: Sequence[Reason], head_y: dict[str, float], tail_y: dict[str, float]
+def _bridge(layout: Layout, p: Prediction, reasons: Sequence[Reason]) -> float:
+    """Three columns: each reason joins one term of the question to a term that is like the other."""
+    between = _unique(r.tail if r.head_association is None else r.head for r in reasons)
+    heads = (f"{p.head.name}, as asked", "terms like one of the two", f"{p.tail.name}, as asked")
+    y, bottom = _column(layout, BRIDGE[1], between, heads[1])
+    middle = (TOP + bottom) / 2
+    for x, term in ((BRIDGE[0], p.head), (BRIDGE[2], p.tail)):
+        layout.boxes.append(_box(x, middle, term, target=True))
+    strongest = max((abs(r.share) for r in reasons), default=0.0) or 1.0
+    left = (BRIDGE[0] + BOX_WIDTH, BRIDGE[1])
+    right = (BRIDGE[1] + BOX_WIDTH, BRIDGE[2])
+    ends = _ports([middle + (y[_own(r).key] - middle) * 1e-3 * n for n, r in enumerate(reasons, 1)], middle)
+    stacked: dict[str, int] = {}
+    for number, (reason, end) in enumerate(zip(reasons, ends, strict=True), start=1):
+        own = _own(reason)
+        height = y[own.key] + _next_port(stacked, own.key)
+        outer_left = (left[0], end, left[1], height)
+        outer_right = (right[0], height, right[1], end)
+        triple, like = (outer_left, outer_right) if reason.head_association is None else (outer_right, outer_left)
+        association = reason.tail_association or reason.head_association
+        assert association is not None
+        target = p.tail if reason.head_association is None else p.head
+        layout.curves.append(_likeness(like, own, target, association, number))
+        _relation(layout, triple, reason, p, number, strongest)
+    return max(bottom, middle + max((box.height for box in layout.boxes), default=0) / 2)
+
+
+def _own(reason: Reason) -> Term:
+    """The end of a bridged reason that is not the question's."""
+    return reason.tail if reason.head_association is None else reason.head
+
+
+def _grid(layout: Layout, p: Prediction, reasons: Sequence[Reason]) -> float:
+    """Four columns: triples between associations of the head and associations of the tail (the published model)."""
+    heads, tails = _unique(r.head for r in reasons), _unique(r.tail for r in reasons)
+    head_y, one = _column(layout, GRID[1], heads, f"like {_short(p.head.name)}")
+    tail_y, other = _column(layout, GRID[2], tails, f"like {_short(p.tail.name)}")
+    bottom = max(one, other)
+    middle = (TOP + bottom) / 2
+    for x, term in ((GRID[0], p.head), (GRID[3], p.tail)):
+        layout.boxes.append(_box(x, middle, term, target=True))
+    strongest = max((abs(r.share) for r in reasons), default=0.0) or 1.0
+    for number, reason in enumerate(reasons, start=1):
+        for association, own, target, course in (
+            (reason.head_association, reason.head, p.head, (GRID[0] + BOX_WIDTH, middle, GRID[1], head_y)),
+            (reason.tail_association, reason.tail, p.tail, (GRID[2] + BOX_WIDTH, tail_y, GRID[3], middle)),
+        ):
+            ends = tuple(value[own.key] if isinstance(value, dict) else value for value in course)
+            if association is not None:
+                layout.curves.append(_likeness((ends[0], ends[1], ends[2], ends[3]), own, target, association, number))
+        course_of = (GRID[1] + BOX_WIDTH, head_y[reason.head.key], GRID[2], tail_y[reason.tail.key])
+        _relation(layout, course_of, reason, p, number, strongest)
+    return bottom
+
+
+def _relation(
+    layout: Layout,
+    course: tuple[float, float, float, float],
+    reason: Reason,
+    p: Prediction,
+    number: int,
+    strongest: float,
 ) -> None:
-    """The assumptions themselves: width by score, colour and dash by relation, arrow from subject to object."""
-    strongest = max((abs(r.share) for r in rationales), default=0.0)
-    left, right = COLUMNS[1] + BOX_WIDTH, COLUMNS[2]
-    starts = _ports([(r.head.key, tail_y[r.tail.key]) for r in rationales], head_y)
-    ends = _ports([(r.tail.key, head_y[r.head.key]) for r in rationales], tail_y)
-    for rank, (rationale, y1, y2) in enumerate(zip(rationales, starts, ends, strict=True), start=1):
-        colour, dash = style_of(rationale.relation)
-        width = 1.2 + 5.0 * (abs(rationale.share) / strongest if strongest > 0 else 0.0)
-        words = f"{rationale.head.name} {phrase(rationale.relation)} {rationale.tail.name}"
-        forward = rationale.relation in STYLES or inverse(rationale.relation) not in STYLES
-        course = (left, y1, right, y2) if forward else (right, y2, left, y1)
-        layout.curves.append(Curve(*course, colour, width, dash, True, f"{rank}. {words} ({rationale.share:+.3f})"))
-        x, y = _free_place(layout.badges, [_along(left, y1, right, y2, share) for share in BADGE_PLACES])
-        layout.badges.append(Badge(x, y, str(rank), colour))
+    """A triple: width by share, colour by relation, dashed if assumed, arrow from subject to object, number on it."""
+    x1, y1, x2, y2 = course
+    colour = relation(reason.relation).colour
+    kind = "known fact" if reason.known_fact else f"assumed, {reason.relation_probability:.2f}"
+    side = "for" if reason.share > 0 else "against"
+    title = f"{number}. {in_words(reason)} ({kind}): {reason.share:+.3f} {side}"
+    if opposes(reason, p):
+        title += "; a relation that speaks against the question's"
+    width = 1.4 + 4.6 * abs(reason.share) / strongest
+    ends = (x2, y2, x1, y1) if is_inverse(reason.relation) else course
+    dash = () if reason.known_fact else ASSUMED
+    layout.curves.append(Curve(*ends, colour, width, dash, True, title, number))
+    spots = [_along(x1, y1, x2, y2, share) for share in SPOTS]
+    x, y = _free(layout.badges, spots)
+    layout.badges.append(Badge(x, y, str(number), FOR if reason.share > 0 else AGAINST, reason.known_fact, number))
 
 
-def _ports(lines: Sequence[tuple[str, float]], centres: dict[str, float]) -> list[float]:
-    """Where each line meets its box: lines of one box are spread over its side in the order of their other ends."""
-    heights = [0.0] * len(lines)
-    for key, centre in centres.items():
-        mine = sorted((other, number) for number, (box, other) in enumerate(lines) if box == key)
-        step = min(9.0, (BOX_HEIGHT - 10) / max(len(mine), 1))
-        for place, (_, number) in enumerate(mine):
-            heights[number] = centre + step * (place - (len(mine) - 1) / 2)
+def _likeness(
+    course: tuple[float, float, float, float], own: Term, target: Term, why: Association, number: int
+) -> Curve:
+    together = "never counted together" if why.count is None else f"counted together {why.count:,} times"
+    title = f"{own.name} is like {target.name}: {why.likeness:.2f}, rank {why.rank}; {together}"
+    return Curve(*course, GREY, 1.6, LIKE, title=title, reason=number)
+
+
+def _column(layout: Layout, x: float, terms: Sequence[Term], heading: str) -> tuple[dict[str, float], float]:
+    """Boxes below each other; the centres by key, and the lower edge."""
+    layout.labels.append(Label(x + BOX_WIDTH / 2, TOP - 12, heading, 12, "middle"))
+    y, below = {}, TOP
+    for term in terms:
+        box = _box(x, 0.0, term)
+        y[term.key] = below + box.height / 2
+        layout.boxes.append(_box(x, y[term.key], term))
+        below += box.height + GAP
+    return y, max(below, TOP + 60)
+
+
+def _box(x: float, y: float, term: Term, target: bool = False) -> Box:
+    lines = tuple(textwrap.wrap(term.name, BOLD_LETTERS if target else LETTERS) or [term.key])
+    title = f"{term.name} ({term.type})" if term.type else term.name
+    return Box(x, y, LINE_HEIGHT * len(lines) + 16, lines, title, term.key, target)
+
+
+def _ports(wanted: Sequence[float], centre: float) -> list[float]:
+    """Where lines meet the box of the question: spread over its side in the order of their other ends."""
+    order = sorted(range(len(wanted)), key=lambda place: wanted[place])
+    step = min(4.0, 24.0 / max(len(wanted), 1))
+    heights = [centre] * len(wanted)
+    for rank, place in enumerate(order):
+        heights[place] = centre + step * (rank - (len(wanted) - 1) / 2)
     return heights
 
 
-def _free_place(badges: Sequence[Badge], places: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The place that is farthest from the badges already there, the first that is far enough winning."""
+def _next_port(stacked: dict[str, int], key: str) -> float:
+    """A little above or below the centre for each further line at one box."""
+    number = stacked[key] = stacked.get(key, -1) + 1
+    return (number + 1) // 2 * 7.0 * (1 if number % 2 else -1)
 
-    def clearance(place: tuple[float, float]) -> float:
-        return min((hypot(place[0] - b.x, place[1] - b.y) for b in badges), default=99.0)
 
-    return next((place for place in places if clearance(place) >= 22.0), max(places, key=clearance))
+def _free(badges: Sequence[Badge], spots: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The first spot that is clear of other numbers, or the clearest."""
+
+    def clearance(spot: tuple[float, float]) -> float:
+        return min((hypot(spot[0] - b.x, spot[1] - b.y) for b in badges), default=99.0)
+
+    return next((spot for spot in spots if clearance(spot) >= 22.0), max(spots, key=clearance))
 
 
 def _along(x1: float, y1: float, x2: float, y2: float, share: float) -> tuple[float, float]:
@@ -176,55 +293,61 @@ def _along(x1: float, y1: float, x2: float, y2: float, share: float) -> tuple[fl
     return a * x1 + b * (x1 + bend) + c * (x2 - bend) + d * x2, (a + b) * y1 + (c + d) * y2
 
 
-def _recall_curve(
-    x1: float, y1: float, x2: float, y2: float, term: Term, recall: Association | None, strongest: float
-) -> Curve:
-    if recall is None:
-        return Curve(x1, y1, x2, y2, GREY, 3.8, title=f"{term.name}: the term in question itself")
-    width = 0.8 + 3.0 * (recall.weight / strongest if strongest > 0 else 0.0)
-    together = "never counted together" if recall.count is None else f"counted together {recall.count:,} times"
-    title = f"{term.name}: likeness {recall.likeness:.2f} (rank {recall.rank}), {together}"
-    return Curve(x1, y1, x2, y2, GREY, width, title=title)
-
-
-def _box(x: float, y: float, term: Term, target: bool = False) -> Box:
-    lines = textwrap.wrap(term.name, 26, max_lines=2, placeholder=" …") or [term.key]
-    return Box(x, y, tuple(lines), f"{term.name} ({term.type})" if term.type else term.name, target)
-
-
-def _legend(layout: Layout, relations: Sequence[str], y: float) -> None:
-    shown = _unique_names(relations)
+def _legend(layout: Layout, reasons: Sequence[Reason], y: float) -> float:
+    entries: list[tuple[str, str, tuple[float, ...]]] = [
+        (phrase(name), relation(name).colour, ()) for name in dict.fromkeys(_base(r.relation) for r in reasons)
+    ]
+    entries += [("known fact", GREY, ()), ("assumed", GREY, ASSUMED), ("is like", GREY, LIKE)] if reasons else []
     x = 20.0
-    for base in shown:
-        colour, dash = style_of(base)
-        layout.curves.append(Curve(x, y, x + 46, y, colour, 3.0, dash, True, phrase(base)))
-        layout.labels.append(Label(x + 54, y + 4, phrase(base)))
-        x += 74 + 7.4 * len(phrase(base))
-    note = "grey lines: terms that are like each other; numbers: rank of the reason; wider means stronger"
-    layout.labels.append(Label(20, y + 28, note, 12))
+    for words, colour, dash in entries:
+        width = 64 + 7.2 * len(words)
+        if x + width > WIDTH - 10:
+            x, y = 20.0, y + 22
+        layout.curves.append(Curve(x, y, x + 40, y, colour, 3.0, tuple(dash), words not in ("is like",), words))
+        layout.labels.append(Label(x + 48, y + 4, words))
+        x += width
+    return y
 
 
-def _unique_names(relations: Sequence[str]) -> list[str]:
-    bases = {relation if relation in STYLES else inverse(relation) for relation in relations}
-    order = {relation: place for place, relation in enumerate(RELATIONS)}
-    known = {b if b in STYLES else next((r for r in relations if inverse(r) == b or r == b), b) for b in bases}
-    return sorted(known, key=lambda relation: (order.get(relation, len(order)), relation))
+def _sum(layout: Layout, p: Prediction, y: float) -> float:
+    """The sum as a waterfall: each bar begins where the one above ends; the last one is the answer."""
+    if p.types_fit is False:
+        return y
+    layout.labels.append(Label(20, y, "How the answer adds up (log-odds)", 14, bold=True))
+    done = steps(p)
+    sums = [0.0, *(step.before + step.share for step in done)]
+    low, high = min(sums), max(sums)
+    left, width = 620.0, 380.0
+    scale = width / ((high - low) or 1.0)
+    y += 14
+    for step in done:
+        lines = textwrap.wrap(f"{step.number}. {step.words}" if step.number else step.words, 80)
+        for number, line in enumerate(lines):
+            layout.labels.append(Label(20, y + 17 + LINE_HEIGHT * number, line, reason=step.number))
+        start, end = sorted((step.before, step.before + step.share))
+        colour = GREY if step.reason is None else FOR if step.share > 0 else AGAINST
+        x = left + (start - low) * scale
+        layout.bars.append(
+            Bar(x, y + 5, max(1.5, (end - start) * scale), 16, colour, f"{step.share:+.3f}", step.number)
+        )
+        layout.labels.append(Label(WIDTH - 12, y + 17, f"{step.share:+.3f}", 13, "end", reason=step.number))
+        y += ROW + LINE_HEIGHT * (len(lines) - 1)
+    start, end = sorted((0.0, p.logit))
+    layout.labels.append(Label(20, y + 17, f"Sum: the answer, probability {p.probability:.3f}", bold=True))
+    layout.bars.append(
+        Bar(left + (start - low) * scale, y + 5, max(1.5, (end - start) * scale), 16, INK, f"{p.logit:+.3f}")
+    )
+    layout.labels.append(Label(WIDTH - 12, y + 17, f"{p.logit:+.3f}", 13, "end", bold=True))
+    return y + ROW
 
 
-def _unique(terms: Sequence[Term]) -> list[Term]:
+def _base(name: str) -> str:
+    return relation(name).name
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 24 else name[:23] + "…"
+
+
+def _unique(terms: Iterable[Term]) -> list[Term]:
     return list({term.key: term for term in terms}.values())
-
-
-def _by_neighbours(tails: list[Term], heads: list[Term], rationales: Sequence[Reason]) -> list[Term]:
-    """Order the right column by the mean place of what each is joined to, which keeps crossings few."""
-    place = {term.key: position for position, term in enumerate(heads)}
-    joined: dict[str, list[int]] = {}
-    for rationale in rationales:
-        joined.setdefault(rationale.tail.key, []).append(place[rationale.head.key])
-    return sorted(tails, key=lambda term: sum(joined[term.key]) / len(joined[term.key]))
-
-
-def _spread(terms: Sequence[Term], rows: int) -> dict[str, float]:
-    """Centres of the boxes of a column, spread over the height of the fuller column."""
-    step = rows * ROW / max(len(terms), 1)
-    return {term.key: TOP + step * (position + 0.5) for position, term in enumerate(terms)}

@@ -7,7 +7,19 @@ import io
 import math
 import re
 
-from cogstage.rationale.layout import BOX_HEIGHT, BOX_WIDTH, INK, WIDTH, Badge, Box, Curve, Label, Layout, lay_out
+from cogstage.rationale.layout import (
+    BOX_WIDTH,
+    INK,
+    LINE_HEIGHT,
+    WIDTH,
+    Badge,
+    Bar,
+    Box,
+    Curve,
+    Label,
+    Layout,
+    lay_out,
+)
 from cogstage.rationale.record import Prediction
 
 FONT = "system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif"
@@ -19,14 +31,22 @@ def escape(text: str) -> str:
     return html.escape(NOT_XML.sub("", text))
 
 
-def svg(prediction: Prediction, most: int = 15, background: bool = True) -> str:
+def svg(prediction: Prediction, most: int = 15, background: bool = True, whole: bool = True) -> str:
     """The picture as an SVG document.
 
-    Without ``background`` it takes the text colour of the page around it, so that it follows light and dark.
+    Parameters
+    ----------
+    most
+        How many reasons to draw; the others are summed up.
+    background
+        White behind it. Without, it takes the text colour of the page around it and follows light and dark.
+    whole
+        With a heading and the sum that makes the answer; without, where a page shows both.
     """
-    layout = lay_out(prediction, most)
+    layout = lay_out(prediction, most, whole)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:.0f} {layout.height:.0f}" role="img"'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 {layout.top:.0f} {WIDTH:.0f}'
+        f' {layout.height - layout.top:.0f}" role="img"'
         f' aria-label="{escape(layout.title)}" font-family="{escape(FONT)}"'
         + (f' color="{INK}">' if background else ">"),
         f"<title>{escape(layout.title)}</title>",
@@ -36,8 +56,14 @@ def svg(prediction: Prediction, most: int = 15, background: bool = True) -> str:
     parts += [_svg_curve(curve) for curve in layout.curves]
     parts += [_svg_box(box) for box in layout.boxes]
     parts += [_svg_badge(badge) for badge in layout.badges]
+    parts += [_svg_bar(bar) for bar in layout.bars]
     parts += [_svg_label(label) for label in layout.labels]
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _group(kind: str, reason: int) -> str:
+    """What the page's script finds a shape by."""
+    return f'<g class="{kind}"' + (f' data-reason="{reason}">' if reason else ">")
 
 
 def _svg_curve(curve: Curve) -> str:
@@ -47,14 +73,14 @@ def _svg_curve(curve: Curve) -> str:
         f"{curve.x2 - bend:.1f},{curve.y2:.1f} {curve.x2:.1f},{curve.y2:.1f}"
     )
     dash = f' stroke-dasharray="{",".join(f"{d:g}" for d in curve.dash)}"' if curve.dash else ""
-    drawn = (
-        f'<path d="{path}" fill="none" stroke="{curve.colour}" stroke-width="{curve.width:.1f}"'
-        f' stroke-opacity="0.85"{dash}/>'
-    )
+    drawn = f'<path d="{path}" fill="none" stroke="{curve.colour}" stroke-width="{curve.width:.1f}"{dash}/>'
+    if curve.reason:  # a wide, invisible course, so that a thin line can be hit by mouse and finger
+        drawn += f'<path d="{path}" fill="none" stroke="#000" stroke-opacity="0" stroke-width="14"/>'
     if curve.arrow:
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in _arrow(curve))
         drawn += f'<polygon points="{points}" fill="{curve.colour}"/>'
-    return f"<g><title>{escape(curve.title)}</title>{drawn}</g>" if curve.title else f"<g>{drawn}</g>"
+    title = f"<title>{escape(curve.title)}</title>" if curve.title else ""
+    return f"{_group('line', curve.reason)}{title}{drawn}</g>"
 
 
 def _arrow(curve: Curve) -> list[tuple[float, float]]:
@@ -65,34 +91,47 @@ def _arrow(curve: Curve) -> list[tuple[float, float]]:
 
 
 def _svg_box(box: Box) -> str:
-    top = box.y - BOX_HEIGHT / 2
+    top = box.y - box.height / 2
     weight = ' font-weight="600"' if box.target else ""
-    start = box.y + 4.5 - 7.5 * (len(box.lines) - 1)
+    start = box.y + 4.5 - LINE_HEIGHT / 2 * (len(box.lines) - 1)
     lines = "".join(
-        f'<text x="{box.x + BOX_WIDTH / 2:.1f}" y="{start + 15 * number:.1f}" text-anchor="middle" font-size="13"'
-        f' fill="currentColor"{weight}>{escape(line)}</text>'
+        f'<text x="{box.x + BOX_WIDTH / 2:.1f}" y="{start + LINE_HEIGHT * number:.1f}" text-anchor="middle"'
+        f' font-size="13" fill="currentColor"{weight}>{escape(line)}</text>'
         for number, line in enumerate(box.lines)
     )
     return (
-        f'<g><title>{escape(box.title)}</title><rect x="{box.x:.1f}" y="{top:.1f}" width="{BOX_WIDTH:.0f}"'
-        f' height="{BOX_HEIGHT:.0f}" rx="8" fill="#8a8a8a" fill-opacity="{0.22 if box.target else 0.08}"'
-        f' stroke="currentColor" stroke-width="{2 if box.target else 1}"/>{lines}</g>'
+        f'<g class="node" data-node="{escape(box.key)}"><title>{escape(box.title)}</title>'
+        f'<rect x="{box.x:.1f}" y="{top:.1f}" width="{BOX_WIDTH:.0f}" height="{box.height:.0f}" rx="8"'
+        f' fill="#7d8791" fill-opacity="{0.22 if box.target else 0.09}" stroke="currentColor"'
+        f' stroke-opacity="{1 if box.target else 0.55}" stroke-width="{2 if box.target else 1}"/>{lines}</g>'
     )
 
 
 def _svg_badge(badge: Badge) -> str:
     x, y = f"{badge.x:.1f}", f"{badge.y:.1f}"
+    fill, ink = (badge.colour, "#ffffff") if badge.filled else ("#ffffff", INK)
     return (
-        f'<circle cx="{x}" cy="{y}" r="9.5" fill="#ffffff" stroke="{badge.colour}" stroke-width="2"/>'
-        f'<text x="{x}" y="{badge.y + 4:.1f}" text-anchor="middle" font-size="11" fill="{INK}">{badge.text}</text>'
+        f'{_group("number", badge.reason)}<circle cx="{x}" cy="{y}" r="10" fill="{fill}" stroke="{badge.colour}"'
+        f' stroke-width="2"/><text x="{x}" y="{badge.y + 4:.1f}" text-anchor="middle" font-size="11"'
+        f' font-weight="600" fill="{ink}">{badge.text}</text></g>'
+    )
+
+
+def _svg_bar(bar: Bar) -> str:
+    fill = "currentColor" if bar.colour == INK else bar.colour
+    return (
+        f'{_group("bar", bar.reason)}<title>{escape(bar.title)}</title><rect x="{bar.x:.1f}" y="{bar.y:.1f}"'
+        f' width="{bar.width:.1f}" height="{bar.height:.1f}" rx="2" fill="{fill}"/></g>'
     )
 
 
 def _svg_label(label: Label) -> str:
-    anchor = ' text-anchor="middle"' if label.middle else ""
+    anchor = f' text-anchor="{label.anchor}"' if label.anchor != "start" else ""
+    weight = ' font-weight="600"' if label.bold else ""
+    reason = f' data-reason="{label.reason}"' if label.reason else ""
     return (
-        f'<text x="{label.x:.1f}" y="{label.y:.1f}" font-size="{label.size:g}" fill="currentColor"{anchor}>'
-        f"{escape(label.text)}</text>"
+        f'<text x="{label.x:.1f}" y="{label.y:.1f}" font-size="{label.size:g}" fill="currentColor"{anchor}{weight}'
+        f"{reason}>{escape(label.text)}</text>"
     )
 
 
@@ -117,7 +156,7 @@ def png(prediction: Prediction, most: int = 15, dots_per_inch: int = 150) -> byt
 def _paint(axes: object, layout: Layout) -> None:
     """Draw the layout on matplotlib axes whose unit is the picture's."""
     from matplotlib.axes import Axes
-    from matplotlib.patches import Circle, FancyBboxPatch, PathPatch, Polygon
+    from matplotlib.patches import Circle, FancyBboxPatch, PathPatch, Polygon, Rectangle
     from matplotlib.path import Path
 
     assert isinstance(axes, Axes)
@@ -133,40 +172,43 @@ def _paint(axes: object, layout: Layout) -> None:
         path = Path(corners, [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
         width = curve.width * points
         dash = (0, tuple(d / curve.width for d in curve.dash)) if curve.dash else "solid"
-        axes.add_patch(
-            PathPatch(path, fill=False, edgecolor=curve.colour, linewidth=width, linestyle=dash, alpha=0.85, zorder=1)
-        )
+        axes.add_patch(PathPatch(path, fill=False, edgecolor=curve.colour, linewidth=width, linestyle=dash, zorder=1))
         if curve.arrow:
             axes.add_patch(Polygon(_arrow(curve), color=curve.colour, zorder=2))
     for box in layout.boxes:
         axes.add_patch(
             FancyBboxPatch(
-                (box.x + 4, box.y - BOX_HEIGHT / 2 + 4),
+                (box.x + 4, box.y - box.height / 2 + 4),
                 BOX_WIDTH - 8,
-                BOX_HEIGHT - 8,
+                box.height - 8,
                 boxstyle="round,pad=4,rounding_size=8",
-                facecolor="#dcdcdc" if box.target else "#f5f5f5",
+                facecolor="#dfe3e6" if box.target else "#f4f6f7",
                 edgecolor=INK,
                 linewidth=(2 if box.target else 1) * points,
                 zorder=3,
             )
         )
+        weight = "bold" if box.target else "normal"
+        centre = box.x + BOX_WIDTH / 2
+        words = _clean("\n".join(box.lines))
         axes.text(
-            box.x + BOX_WIDTH / 2,
-            box.y,
-            "\n".join(box.lines),
-            ha="center",
-            va="center",
-            fontsize=12 * points,
-            color=INK,
-            weight="bold" if box.target else "normal",
-            zorder=4,
+            centre, box.y, words, ha="center", va="center", fontsize=12 * points, color=INK, weight=weight, zorder=4
         )
     for badge in layout.badges:
+        fill, ink = (badge.colour, "white") if badge.filled else ("white", INK)
         axes.add_patch(
-            Circle((badge.x, badge.y), 9.5, facecolor="white", edgecolor=badge.colour, linewidth=2 * points, zorder=5)
+            Circle((badge.x, badge.y), 10, facecolor=fill, edgecolor=badge.colour, linewidth=2 * points, zorder=5)
         )
-        axes.text(badge.x, badge.y, badge.text, ha="center", va="center", fontsize=11 * points, color=INK, zorder=6)
+        axes.text(badge.x, badge.y, badge.text, ha="center", va="center", fontsize=11 * points, color=ink, zorder=6)
+    for bar in layout.bars:
+        axes.add_patch(Rectangle((bar.x, bar.y), bar.width, bar.height, color=bar.colour, zorder=3))
     for label in layout.labels:
-        place = "center" if label.middle else "left"
-        axes.text(label.x, label.y, label.text, ha=place, va="baseline", fontsize=label.size * points, color=INK)
+        side = {"start": "left", "middle": "center", "end": "right"}[label.anchor]
+        weight = "bold" if label.bold else "normal"
+        size = label.size * points
+        axes.text(label.x, label.y, _clean(label.text), ha=side, va="baseline", fontsize=size, color=INK, weight=weight)
+
+
+def _clean(text: str) -> str:
+    """Text for matplotlib, which reads dollar signs as mathematics."""
+    return NOT_XML.sub("", text).replace("$", r"\$")

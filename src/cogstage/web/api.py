@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
@@ -13,6 +13,7 @@ from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.vocabulary import UnknownTerm
 from cogstage.rationale.filters import Filter
 from cogstage.rationale.record import Prediction
+from cogstage.web.asked import Codes, triple_of
 from cogstage.web.service import Limits, Service, TooExpensive
 from cogstage.web.turns import Busy
 
@@ -51,6 +52,17 @@ class Pair(BaseModel):
     tail: Name
 
 
+class Verdict(BaseModel):
+    """A triple that is taken to be right or wrong; terms may be typed loosely."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    head: Name
+    relation: Name
+    tail: Name
+    verdict: Literal["right", "wrong"] = "wrong"
+
+
 class Asked(Pair):
     """A pair to explain."""
 
@@ -59,6 +71,10 @@ class Asked(Pair):
     through: str | None = Field(None, max_length=300, description="Only reasons through this term (part of its name).")
     by: str | None = Field(None, max_length=300, description="Only reasons of this relation.")
     known: bool = Field(False, description="Only reasons that are known facts.")
+    assume: list[Verdict] = Field(
+        default_factory=list, max_length=20, description="What if these triples were right or wrong?"
+    )
+    base_rate: float | None = Field(None, gt=0, lt=1, description="Share of true pairs that the probability assumes.")
 
     def choose(self) -> Filter:
         """The filter that was asked for."""
@@ -169,13 +185,20 @@ def router(service: Service) -> APIRouter:
         through: Annotated[str | None, Query(max_length=300)] = None,
         by: Annotated[str | None, Query(max_length=300)] = None,
         known: bool = False,
+        wrong: Codes = [],  # noqa: B006 (FastAPI copies it)
+        right: Codes = [],  # noqa: B006
+        base_rate: Annotated[float | None, Query(gt=0, lt=1)] = None,
     ) -> JSONResponse:
         choose = Filter(through or None, by or None, known)
-        return JSONResponse(service.explain(head, tail, relation, k, choose).to_dict())
+        verdicts = {triple_of(code): False for code in wrong} | {triple_of(code): True for code in right}
+        found = service.explain(head, tail, relation, k, choose, verdicts)
+        return JSONResponse((found if base_rate is None else found.with_base_rate(base_rate)).to_dict())
 
     @routes.post("/explain", summary="One pair with its reasons", responses={200: PREDICTION})
     def explain_posted(asked: Asked) -> JSONResponse:
-        return JSONResponse(service.explain(asked.head, asked.tail, asked.relation, asked.k, asked.choose()).to_dict())
+        verdicts = {(service.key(v.head), v.relation, service.key(v.tail)): v.verdict == "right" for v in asked.assume}
+        found = service.explain(asked.head, asked.tail, asked.relation, asked.k, asked.choose(), verdicts)
+        return JSONResponse((found if asked.base_rate is None else found.with_base_rate(asked.base_rate)).to_dict())
 
     @routes.post(
         "/predict",

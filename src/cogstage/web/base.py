@@ -54,6 +54,31 @@ WORDS = {
 }
 
 
+HEADINGS = {
+    401: "You are not signed in",
+    403: "That is not allowed",
+    404: "That page does not exist",
+    413: "That is too much at once",
+    422: "That question cannot be answered",
+    429: "Too many attempts",
+    500: "Something went wrong",
+    503: "Please try again soon",
+}
+KINDS = {  # what is wrong with a value, by the kind of error
+    "missing": "is missing",
+    "int_parsing": "must be a whole number",
+    "float_parsing": "must be a number",
+    "bool_parsing": "must be yes or no",
+    "greater_than_equal": "must be at least {ge}",
+    "greater_than": "must be more than {gt}",
+    "less_than_equal": "must be at most {le}",
+    "less_than": "must be less than {lt}",
+    "string_too_long": "may have at most {max_length} letters",
+    "string_too_short": "must not be empty",
+    "too_long": "may have at most {max_length} entries",
+}
+
+
 class PageError(HTTPException):
     """An error with a machine-readable code beside the words for people."""
 
@@ -69,6 +94,13 @@ def static_url(name: str) -> str:
     return f"/static/{name}?v={digest}"
 
 
+def chance(probability: float) -> str:
+    """A probability for people: two digits, and never a flat 0 or 1."""
+    if probability < 0.01:
+        return "<0.01"
+    return ">0.99" if probability > 0.99 else f"{probability:.2f}"
+
+
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("cogstage.web"),
@@ -77,6 +109,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["chance"] = chance
     environment.globals["static_url"] = static_url
     environment.globals["software_version"] = software_version()
     return environment
@@ -159,7 +192,10 @@ def error_answer(request: Request, status: int, code: str, message: str) -> Resp
     """An error as a page for people or as JSON for programs."""
     if wants_json(request):
         return JSONResponse({"error": {"code": code, "message": message}}, status)
-    return page(request, "error.html", status, words=message, heading=HTTPStatus(status).phrase)
+    layout = getattr(request.app.state, "layout", "base.html") if "app" in request.scope else "base.html"
+    return page(
+        request, "error.html", status, words=message, heading=HEADINGS.get(status, "That did not work"), layout=layout
+    )
 
 
 def _http_error(request: Request, error: Exception) -> Response:
@@ -178,7 +214,12 @@ def _validation_error(request: Request, error: Exception) -> Response:
     # Says where and what, never the value itself: it may be anything, and it goes back to a browser.
     first = error.errors()[0]
     place = ".".join(str(part)[:40] for part in first["loc"]).encode("ascii", "replace").decode()
-    return error_answer(request, 422, "invalid_request", f"{place}: {first['msg']}"[:300])
+    if wants_json(request):
+        return error_answer(request, 422, "invalid_request", f"{place}: {first['msg']}"[:300])
+    field = place.rpartition(".")[2]
+    known = KINDS.get(first["type"], "cannot be understood")
+    words = known.format_map(first.get("ctx", {})) if "ctx" in first or "{" not in known else "cannot be understood"
+    return error_answer(request, 422, "invalid_request", f"The value of “{field}” {words}.")
 
 
 def _own_error(request: Request, error: Exception) -> Response:

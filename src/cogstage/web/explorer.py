@@ -1,69 +1,56 @@
-"""The explorer's pages: search, a pair and its reasons, candidates of a term, and what the model is."""
+"""The explorer's pages: start, a pair and its reasons, search, a term, what the model is, the API."""
 
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 from markupsafe import Markup
 
 from cogstage.rationale.exports import rows_of, table
-from cogstage.rationale.filters import Filter
-from cogstage.rationale.picture import svg
+from cogstage.rationale.layout import opposes, steps
+from cogstage.rationale.picture import png, svg
+from cogstage.rationale.prose import prose
 from cogstage.rationale.record import Prediction
-from cogstage.relations import RELATIONS, phrase
+from cogstage.relations import is_opposite, phrase
+from cogstage.web.asked import Question, Text, code_of
 from cogstage.web.base import page
+from cogstage.web.curve import reliability_curve
+from cogstage.web.links import literature
+from cogstage.web.questions import joined_types
 from cogstage.web.service import Service
+from cogstage.web.term_page import describe
 
-SHOWN = 10  # rationales on the pair page unless asked otherwise
-DRAWN = 15  # rationales in the picture at most
-Text = Annotated[str, Query(max_length=300)]
+DRAWN = 10  # reasons in the picture at most
+Asked = Annotated[Question, Depends()]
 
 
 def in_words(prediction: Prediction) -> str:
-    """What the probability means, in a sentence."""
-    p = prediction.probability
-    tenths = round(10 * p)
-    if tenths == 0:
-        share = "fewer than 1 in 10 hold"
-    elif tenths == 10:
-        share = "more than 9 in 10 hold"
-    else:
-        share = f"about {tenths} in 10 hold"
-    return f"Among pairs that the model gives about this probability, {share} (as many true as false pairs were asked)."
+    """What the probability means, in a sentence, with the base rate it assumes."""
+    tenths = round(10 * prediction.probability)
+    share = {0: "fewer than 1 in 10", 10: "more than 9 in 10"}.get(tenths, f"about {tenths} in 10")
+    rate = f"{100 * prediction.base_rate:g} %"
+    return f"Where {rate} of the pairs asked about are true, {share} of those with this probability are."
 
 
-class Question:
-    """What a pair page was asked, as it stands in its address."""
+def bars(prediction: Prediction) -> tuple[list[dict[str, str]], dict[str, str]]:
+    """Where each step of the sum begins and ends on a scale of 200, and the bar of the total."""
+    done = steps(prediction)
+    sums = [0.0, prediction.logit, *(step.before + step.share for step in done)]
+    low, high = min(sums), max(sums)
+    scale = 200.0 / ((high - low) or 1.0)
 
-    def __init__(
-        self,
-        head: Text = "",
-        tail: Text = "",
-        relation: Text = "",
-        k: Annotated[int, Query(ge=1, le=50)] = SHOWN,
-        through: Text = "",
-        by: Text = "",
-        known: bool = False,
-    ) -> None:
-        self.head, self.tail, self.relation, self.k = head.strip(), tail.strip(), relation, k
-        self.through, self.by, self.known = through.strip(), by, known
+    def bar(start: float, end: float) -> dict[str, str]:
+        left, right = sorted((start, end))
+        width = max(1.2, (right - left) * scale)
+        x = min((left - low) * scale, 200.0 - width)
+        return {"x": f"{x:.1f}", "width": f"{width:.1f}", "zero": f"{-low * scale:.1f}"}
 
-    def choose(self) -> Filter:
-        """The filter that was asked for."""
-        return Filter(self.through or None, self.by or None, self.known)
-
-    def address(self, prediction: Prediction) -> str:
-        """The stable address of this question: keys in place of what was typed, defaults left out."""
-        asked: dict[str, Any] = {"head": prediction.head.key, "tail": prediction.tail.key, "relation": self.relation}
-        asked |= {"k": self.k} if self.k != SHOWN else {}
-        asked |= {"through": self.through} if self.through else {}
-        asked |= {"by": self.by} if self.by else {}
-        asked |= {"known": 1} if self.known else {}
-        return urlencode(asked)
-
-
-Asked = Annotated[Question, Depends()]
+    return [bar(step.before, step.before + step.share) for step in done], bar(0.0, prediction.logit)
 
 
 def router(service: Service) -> APIRouter:
@@ -71,73 +58,151 @@ def router(service: Service) -> APIRouter:
     routes = APIRouter(include_in_schema=False)
 
     def show(request: Request, name: str, **values: Any) -> Response:
-        return page(request, f"explorer/{name}", relations=service.relations, phrase=phrase, **values)
-
-    def ask(question: Question) -> Prediction:
-        question.relation = question.relation or service.relations[0]
-        return service.explain(question.head, question.tail, question.relation, question.k, question.choose())
+        common: dict[str, Any] = {"relations": service.relations, "phrase": phrase, "literature": literature}
+        return page(request, f"explorer/{name}", counts_hidden=service.hide_counts, **common, **values)
 
     @routes.get("/", name="start")
     def start(request: Request) -> Response:
-        return show(request, "start.html", about=service.about(), examples=service.examples)
+        examples = service.examples
+        picture = Markup(svg(examples[0], 6, background=False, whole=False)) if examples else None
+        return show(request, "start.html", about=service.about(), examples=examples, picture=picture)
 
     @routes.get("/pair", name="pair")
     def pair(request: Request, question: Asked) -> Response:
-        prediction = ask(question)
-        head, tail = prediction.head.key, prediction.tail.key
-        others = [service.explain(head, tail, name, 0) for name in service.relations if name != question.relation]
+        prediction = question.ask(service)
+        question.settle(prediction)
+        original = question.ask(service, {}) if question.verdicts else prediction
+        drawn, total = bars(prediction)
+        rows = [
+            {
+                "step": step,
+                "bar": bar,
+                "opposes": step.reason is not None and opposes(step.reason, prediction),
+                "strike": step.reason and question.address({**question.verdicts, step.reason.triple: False}),
+                "confirm": step.reason and question.address({**question.verdicts, step.reason.triple: True}),
+            }
+            for step, bar in zip(steps(prediction), drawn, strict=True)
+        ]
+        others = service.others(prediction)
         return show(
             request,
             "pair.html",
             question=question,
             prediction=prediction,
+            original=original,
             words=in_words(prediction),
+            sentences=prose(prediction),
+            joins=joined_types(service.ranker.sides[prediction.relation]),
             others=others,
-            picture=Markup(svg(prediction, DRAWN, background=False)) if prediction.reasons else None,
-            rationale_relations=[*RELATIONS],
-            address=question.address(prediction),
+            opposite={other.relation for other in others if _opposite(other.relation, prediction.relation)},
+            rows=rows,
+            total_bar=total,
+            changes=_changes(service, question),
+            can_correct=service.corrected.path is not None,
+            picture=Markup(svg(prediction, DRAWN, background=False, whole=False)) if prediction.reasons else None,
+            rationale_relations=service.model.all_relations,
+            address=question.address(),
+            plain_address=question.address({}),
         )
 
     @routes.get("/pair.json")
     def pair_json(question: Asked) -> Response:
-        return _file(ask(question).to_json() + "\n", "application/json", "prediction.json")
+        return send_file(question.ask(service).to_json() + "\n", "application/json", "prediction.json")
 
     @routes.get("/pair.tsv")
     def pair_tsv(question: Asked) -> Response:
-        return _file(table(rows_of([ask(question)])), "text/tab-separated-values; charset=utf-8", "prediction.tsv")
+        return send_file(
+            table(rows_of([question.ask(service)])), "text/tab-separated-values; charset=utf-8", "prediction.tsv"
+        )
 
     @routes.get("/pair.svg")
     def pair_svg(question: Asked) -> Response:
-        return _file(svg(ask(question), DRAWN), "image/svg+xml", "prediction.svg")
+        return send_file(svg(question.ask(service), DRAWN), "image/svg+xml", "prediction.svg")
 
-    @routes.get("/discover", name="discover")
-    def discover(
-        request: Request,
-        term: Text = "",
-        side: Annotated[str, Query(pattern="^(head|tail)$")] = "head",
-        relation: Text = "",
-        top: Annotated[int, Query(ge=1, le=service.limits.candidates)] = 20,
-        new: bool = False,
-    ) -> Response:
-        relation = relation or service.relations[0]
-        found = []
-        if term.strip():
-            head, tail = (term, None) if side == "head" else (None, term)
-            found = service.discover(relation, head, tail, top, new, 3)
-        asked = {"term": term, "side": side, "relation": relation, "top": top, "new": new}
-        subject = service.term(service.model.vocabulary.find(term)) if term.strip() else None
-        return show(request, "discover.html", asked=asked, found=found, subject=subject)
+    @routes.get("/pair.png")
+    def pair_png(question: Asked) -> Response:
+        return send_file(png(question.ask(service), DRAWN), "image/png", "prediction.png")
+
+    @routes.get("/search", name="search")
+    def search(request: Request, q: Text = "") -> Response:
+        return show(request, "search.html", q=q.strip(), found=service.terms(q, 30) if q.strip() else [])
+
+    @routes.get("/term", name="term")
+    def term(request: Request, key: Text) -> Response:
+        return show(request, "term.html", **describe(service, service.find(key)))
 
     @routes.get("/docs", name="docs")
     def docs(request: Request) -> Response:
-        return show(request, "api.html", schema=request.app.openapi())
+        return show(request, "api.html", schema=request.app.openapi(), examples=_examples(service, request))
 
     @routes.get("/about", name="about")
     def about(request: Request) -> Response:
-        return show(request, "about.html", about=service.about(), quality=service.quality())
+        sources = service.model.metrics.get("sources", {})
+        return show(
+            request,
+            "about.html",
+            about=service.about(),
+            quality=service.quality(),
+            sources=sorted(sources.items()) if isinstance(sources, dict) else [],
+            joins={name: joined_types(service.ranker.sides[name]) for name in service.relations},
+            curve=reliability_curve(service.model.metrics.get("reliability", {})),
+        )
 
     return routes
 
 
-def _file(content: str, kind: str, name: str) -> Response:
+def _opposite(one: str, other: str) -> bool:
+    return is_opposite(one, other) or is_opposite(other, one)
+
+
+def _changes(service: Service, question: Question) -> list[dict[str, str]]:
+    """The what-if changes in words, each with the address without it."""
+    found = []
+    for triple, right in question.verdicts.items():
+        names = [service.term(service.find(key)).name for key in (triple[0], triple[2])]
+        rest = {other: verdict for other, verdict in question.verdicts.items() if other != triple}
+        found.append(
+            {
+                "words": f"{names[0]} {phrase(triple[1])} {names[1]}",
+                "verdict": "right" if right else "wrong",
+                "code": code_of(triple),
+                "undo": question.address(rest),
+            }
+        )
+    return found
+
+
+def _examples(service: Service, request: Request) -> list[dict[str, str]]:
+    """Calls of the API with the answers that this model gives."""
+    if not service.examples:
+        return []
+    p = service.examples[0]
+    base = str(request.base_url).rstrip("/")
+    asked = {"head": p.head.name, "tail": p.tail.name, "relation": p.relation, "k": 1}
+    record = service.explain(p.head.key, p.tail.key, p.relation, 1).to_dict()
+    pairs: Sequence[dict[str, str]] = [
+        {"head": p.head.name, "tail": p.tail.name},
+        {"head": "no such term", "tail": p.tail.name},
+    ]
+    rows = [record["probability"], "unknown_term"]
+    python = (
+        "import json, urllib.request\n\n"
+        f"body = {json.dumps({'relation': p.relation, 'pairs': pairs}, indent=4)}\n"
+        f'request = urllib.request.Request("{base}/api/v1/predict", json.dumps(body).encode(),\n'
+        '                                 {"Content-Type": "application/json"})\n'
+        "for row in json.load(urllib.request.urlopen(request)):\n"
+        '    print(row.get("probability", row.get("error", {}).get("code")))'
+    )
+    return [
+        {
+            "title": "One pair with curl",
+            "asked": f"curl '{base}/api/v1/explain?{urlencode(asked)}'",
+            "given": json.dumps(record, indent=2, ensure_ascii=False),
+        },
+        {"title": "A batch with Python", "asked": python, "given": "\n".join(str(row) for row in rows)},
+    ]
+
+
+def send_file(content: str | bytes, kind: str, name: str) -> Response:
+    """A download."""
     return Response(content, media_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'})

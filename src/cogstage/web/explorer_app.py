@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
@@ -13,7 +14,8 @@ from starlette.responses import Response
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.vocabulary import UnknownTerm
 from cogstage.rationale.schema import record_schemas
-from cogstage.web import api, explorer
+from cogstage.relations import phrase
+from cogstage.web import api, discover_pages, explorer
 from cogstage.web.base import create_app, error_answer, page, wants_json
 from cogstage.web.limits import Metrics, RateLimit
 from cogstage.web.security import Access
@@ -44,6 +46,9 @@ def create_explorer_app(
     )
     app.include_router(api.router(service))
     app.include_router(explorer.router(service))
+    app.include_router(discover_pages.router(service))
+    app.state.layout = "explorer/layout.html"
+    app.state.service = service
     app.add_exception_handler(UnknownTerm, _unknown_term)
     app.add_exception_handler(UsageError, _wrong_use)
     app.add_exception_handler(Busy, _wrong_use)
@@ -71,10 +76,33 @@ def _schema(app: FastAPI, limits: Limits) -> dict[str, Any]:
 
 
 def _unknown_term(request: Request, error: Exception) -> Response:
+    """Offers the nearest names; everything else that was asked stays as it was."""
     assert isinstance(error, UnknownTerm)
     if wants_json(request):
         return api.answer(error)
-    return page(request, "explorer/unknown.html", 404, words=str(error), suggestions=error.suggestions)
+    asked = list(request.query_params.multi_items())
+    unknown = str(error).removeprefix("unknown term: ").split("; did you mean")[0]
+    suggestions = [
+        {
+            "name": name,
+            "address": f"{request.url.path}?"
+            + urlencode([(field, name if value.strip() == unknown else value) for field, value in asked]),
+        }
+        for name in error.suggestions
+    ]
+    values = {field: value for field, value in asked if field in ("head", "tail", "relation")}
+    pair = {"head": "", "tail": "", "relation": "", **values} if request.url.path.startswith("/pair") else {}
+    relations = request.app.state.service.relations
+    return page(
+        request,
+        "explorer/unknown.html",
+        404,
+        unknown=unknown,
+        suggestions=suggestions,
+        asked=pair,
+        relations=relations,
+        phrase=phrase,
+    )
 
 
 def _wrong_use(request: Request, error: Exception) -> Response:

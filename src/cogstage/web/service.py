@@ -1,9 +1,9 @@
-"""What the pages and the JSON API ask of a model: terms, predictions, candidates, the model's own figures."""
+"""What the pages, the JSON API and the agent interface ask of a model: terms, predictions, candidates, figures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,15 +13,17 @@ import numpy as np
 from cogstage.artefact import software_version
 from cogstage.errors import CogstageError, UsageError
 from cogstage.estimator import CogStage
-from cogstage.rationale.discover import discover
 from cogstage.rationale.filters import Filter
-from cogstage.rationale.record import Prediction, Term
+from cogstage.rationale.record import Prediction, Term, Triple
+from cogstage.web.corrections import CorrectedModel
 from cogstage.web.privacy import privacy_warning, without_counts
-from cogstage.web.search import TypeAhead
+from cogstage.web.ranking import Ranker, Ranking
+from cogstage.web.search import TermSearch
 from cogstage.web.turns import Turns
 
 REMEMBERED = 2048  # explained pairs kept in memory
 SLICE = 32  # pairs that a large request computes at a time
+NOTHING: Mapping[Triple, bool] = {}
 
 
 @dataclass(frozen=True)
@@ -52,66 +54,124 @@ class TooExpensive(UsageError):
 
 
 class Service:
-    """A loaded model behind the app. Holds no state of users, so that any number of copies may run."""
+    """A loaded model behind the app. Holds no state of users, so that any number of copies may run.
 
-    def __init__(self, model: CogStage, limits: Limits | None = None, hide_counts: bool = False) -> None:
-        self.model = model
+    Parameters
+    ----------
+    model
+        The model.
+    limits
+        What one request may ask for.
+    hide_counts
+        Keep all counts from readers.
+    corrections
+        A table of verdicts on triples, read again whenever it changes; pages may add to it.
+    """
+
+    def __init__(
+        self,
+        model: CogStage,
+        limits: Limits | None = None,
+        hide_counts: bool = False,
+        corrections: Path | None = None,
+    ) -> None:
         self.limits = limits or Limits()
         self.hide_counts = hide_counts
-        self.type_ahead = TypeAhead(model.vocabulary)
+        self.corrected = CorrectedModel(model, corrections)
+        self.search = TermSearch(model.vocabulary)
         self.turns = Turns(self.limits.waiting)
+        self.ranker = Ranker(self.corrected, self.turns)
         self._explained = lru_cache(REMEMBERED)(self._explain)
         # What is built on first use is built now: not in somebody's request, and not by two at a time.
         model.vocabulary.suggest("warm")
-        assert model.predictor
         assert model.explainer
+        for relation in model.relations[:1]:
+            model.predict_batch([0], [min(1, len(model.vocabulary) - 1)], relation)
 
     @classmethod
-    def load(cls, path: Path, limits: Limits | None = None, hide_counts: bool = False) -> Service:
-        """Read a model folder. ``hide_counts`` keeps all counts from readers."""
-        return cls(CogStage.load(path), limits, hide_counts)
+    def load(
+        cls, path: Path, limits: Limits | None = None, hide_counts: bool = False, corrections: Path | None = None
+    ) -> Service:
+        """Read a model folder."""
+        return cls(CogStage.load(path), limits, hide_counts, corrections)
 
     @property
-    def privacy(self) -> str:
-        """What was done to the counts behind the model: "none", or what in words."""
-        return str(getattr(self.model.explainer.provenance, "privacy", "none"))
-
-    def check_privacy(self, required: bool = False) -> str | None:
-        """A warning if the counts were never suppressed; an error if that is ``required``."""
-        return privacy_warning(self.privacy, required, self.hide_counts)
-
-    def _shown(self, records: list[Prediction]) -> list[Prediction]:
-        return [without_counts(record) for record in records] if self.hide_counts else records
+    def model(self) -> CogStage:
+        """The model with the corrections as they stand."""
+        return self.corrected.model
 
     @property
     def relations(self) -> tuple[str, ...]:
         """The relations the model decides."""
-        return tuple(self.model.relations)
+        return self.model.relations
+
+    def check_privacy(self, required: bool = False) -> str | None:
+        """A warning if the counts were never suppressed; an error if that is ``required``."""
+        return privacy_warning(self.model.privacy, required, self.hide_counts)
+
+    # Terms
+
+    def find(self, text: str) -> int:
+        """The node that somebody means; raises with the nearest names."""
+        return self.search.resolve(text.strip())
+
+    def key(self, text: str) -> str:
+        """The key of the term that somebody means."""
+        return self.model.vocabulary.term[self.find(text)]
 
     def term(self, node: int) -> Term:
         """A node as people see it."""
         return self.model.explainer.term(node)
 
     def terms(self, text: str, most: int) -> list[tuple[Term, int | None]]:
-        """Type-ahead: terms and how many units they were counted in."""
-        nodes = self.type_ahead.find(text, most)
-        return [(self.term(node), self._count(node)) for node in nodes]
+        """Type-ahead: terms and how many units they were counted in (None where counts are hidden)."""
+        return [(self.term(node), self.count(node)) for node in self.search.find(text, most)]
 
-    def _count(self, node: int) -> int | None:
+    def count(self, node: int) -> int | None:
         """How many units a term was counted in; None where counts are hidden."""
         return None if self.hide_counts else int(self.model.vocabulary.count[node])
 
-    def explain(self, head: str, tail: str, relation: str, k: int, choose: Filter | None = None) -> Prediction:
-        """One pair with its rationales; names may be typed loosely."""
-        self.limits.check_cost(1, k)
-        find = self.model.vocabulary.find
-        with self.turns.small():
-            return self._explained(find(head), find(tail), relation, k, choose or Filter())
+    # Predictions
 
-    def _explain(self, head: int, tail: int, relation: str, k: int, choose: Filter) -> Prediction:
-        self.model.check_pair(head, tail)
-        self.model.check_relation(relation)
-        return self._shown(self.model.predict_batch([head], [tail], relation, k, choose))[0]
+    def explain(
+        self,
+        head: str,
+        tail: str,
+        relation: str,
+        k: int,
+        choose: Filter | None = None,
+        verdicts: Mapping[Triple, bool] = NOTHING,
+    ) -> Prediction:
+        """One pair with its reasons; names may be typed loosely. ``verdicts`` are what-if changes to triples."""
+        self.limits.check_cost(1, k)
+        with self.turns.small():
+            key = tuple(sorted(verdicts.items()))
+            nodes = self.find(head), self.find(tail)
+            return self._explained(self.corrected.version, *nodes, relation, k, choose or Filter(), key)
+
+    def _explain(
+        self,
+        version: int,
+        head: int,
+        tail: int,
+        relation: str,
+        k: int,
+        choose: Filter,
+        verdicts: tuple[tuple[Triple, bool], ...],
+    ) -> Prediction:
+        model = self.model.with_verdicts(dict(verdicts)) if verdicts else self.model
+        model.check_pair(head, tail)
+        model.check_relation(relation)
+        return self._shown(model.predict_batch([head], [tail], relation, k, choose))[0]
+
+    def others(self, prediction: Prediction) -> list[Prediction]:
+        """What the model gives the same pair for its other relations, likeliest first; those that do not apply go."""
+        found = [
+            self.explain(prediction.head.key, prediction.tail.key, name, 0)
+            for name in self.relations
+            if name != prediction.relation
+        ]
+        return sorted((p for p in found if p.types_fit is not False), key=lambda p: -p.probability)
 
     def predict(self, pairs: Sequence[tuple[str, str]], relation: str, k: int) -> Iterator[Prediction | CogstageError]:
         """A batch of pairs of one relation, row by row; a row that cannot be answered is its error."""
@@ -130,48 +190,54 @@ class Service:
     def _nodes(self, head: str, tail: str) -> tuple[int, int] | CogstageError:
         """The nodes of a pair as it was typed, or why there are none."""
         try:
-            nodes = self.model.vocabulary.find(head), self.model.vocabulary.find(tail)
+            nodes = self.find(head), self.find(tail)
             self.model.check_pair(*nodes)
         except CogstageError as error:
             return error
         return nodes
 
+    def ranking(self, relation: str, side: str, node: int) -> Ranking:
+        """All candidates for the other end of ``relation``, where ``node`` stands at ``side`` ("head" or "tail")."""
+        self.model.check_relation(relation)
+        return self.ranker.rank(relation, side, node)
+
+    def records(self, ranking: Ranking, at: np.ndarray, k: int) -> list[Prediction]:
+        """The predictions of some rows of a ranking."""
+        self.limits.check_cost(len(at), k)
+        heads, tails = ranking.pairs(at)
+        with self.turns.small():
+            return self._shown(self.model.predict_batch(heads, tails, ranking.relation, k))
+
     def discover(
         self, relation: str, head: str | None, tail: str | None, top: int, new_only: bool, k: int
     ) -> list[Prediction]:
         """The likeliest partners of a term."""
-        find = self.model.vocabulary.find
+        if (head is None) == (tail is None):
+            raise UsageError("discover needs a head or a tail, and not both")
         self.limits.check_cost(top, k)
-        self.turns.enter()
-        try:
-            with self.turns.slice():
-                return self._shown(
-                    discover(
-                        self.model,
-                        relation,
-                        head=None if head is None else find(head),
-                        tail=None if tail is None else find(tail),
-                        top=top,
-                        new_only=new_only,
-                        k=k,
-                    )
-                )
-        finally:
-            self.turns.leave()
+        side, text = ("head", head) if head is not None else ("tail", tail)
+        ranking = self.ranking(relation, side, self.find(str(text)))
+        at = np.flatnonzero(~ranking.known) if new_only else np.arange(len(ranking.node))
+        return self.records(ranking, at[:top], k)
+
+    def _shown(self, records: list[Prediction]) -> list[Prediction]:
+        return [without_counts(record) for record in records] if self.hide_counts else records
+
+    # About
 
     @cached_property
     def examples(self) -> list[Prediction]:
-        """A well-counted known fact of each relation that the model decides, to begin with."""
+        """A well-counted fact of each relation whose answer is clear and rests on several reasons; the best first."""
+        facts, count = self.model.fitted.facts, self.model.vocabulary.count
+        seen = np.minimum(count[facts.head], count[facts.tail])
         found = []
-        facts = self.model.fitted.facts
-        relation, head, tail = facts.relation, facts.head, facts.tail
-        seen = np.minimum(self.model.vocabulary.count[head], self.model.vocabulary.count[tail])
         for name in self.relations:
-            mine = np.flatnonzero(relation == self.model.all_relations.index(name))
-            if len(mine):
-                best = mine[np.argmax(seen[mine])]
-                found += self.model.predict_batch([int(head[best])], [int(tail[best])], name, 0)
-        return found
+            mine = np.flatnonzero(facts.relation == self.model.all_relations.index(name))
+            often = mine[np.argsort(-seen[mine], kind="stable")[:24]]
+            if len(often):
+                records = self._shown(self.model.predict_batch(facts.head[often], facts.tail[often], name))
+                found.append(max(records, key=_convincing))
+        return sorted(found, key=lambda example: (example.relation == "may_treat", _convincing(example)), reverse=True)
 
     def quality(self) -> list[tuple[str, dict[str, float]]]:
         """The figures stored with the model, by relation."""
@@ -180,23 +246,19 @@ class Service:
 
     def about(self) -> dict[str, Any]:
         """What the model is, what it was trained on, and its measured quality."""
-        provenance = self.model.explainer.provenance
         return {
+            **asdict(self.model.explainer.provenance),
             "version": software_version(),
-            "model": provenance.model,
-            "graph": provenance.graph,
-            "world": provenance.world,
-            "privacy": self.privacy,
             "relations": list(self.relations),
             "terms": len(self.model.vocabulary),
-            "training_facts": len(self.model.fitted.facts),
-            "metrics": self.model.metrics,
-            "limits": {
-                "pairs": self.limits.pairs,
-                "rationales": self.limits.rationales,
-                "candidates": self.limits.candidates,
-                "cost": self.limits.cost,
-                "body_bytes": self.limits.body_bytes,
-                "requests_a_minute": self.limits.requests_a_minute,
-            },
+            "training_facts": len(self.model.facts),
+            "corrections": len(self.corrected.entries),
+            "metrics": {name: value for name, value in self.model.metrics.items() if name != "history"},
+            "limits": asdict(self.limits),
         }
+
+
+def _convincing(prediction: Prediction) -> float:
+    """How well an answer shows what an answer is: likely, with known facts and several reasons behind it."""
+    known = sum(reason.known_fact for reason in prediction.reasons_for)
+    return min(prediction.probability, 0.97) + 0.05 * known + 0.02 * len(prediction.reasons)

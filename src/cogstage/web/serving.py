@@ -79,7 +79,7 @@ def serve(app: ASGIApp, address: Address) -> None:
     from cogstage.web.connections import configuration
 
     address.check()
-    _check_free(address)
+    check_free(address)
     config = configuration(
         app,
         host=address.host,
@@ -90,8 +90,8 @@ def serve(app: ASGIApp, address: Address) -> None:
     uvicorn.Server(config).run()
 
 
-def _check_free(address: Address) -> None:
-    """uvicorn says in a log line that a port is taken; a user needs it as an error."""
+def check_free(address: Address) -> None:
+    """Raise if the port is taken: uvicorn says so in a log line only."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         with socket.socket(family) as probe:

@@ -20,7 +20,7 @@ for (const input of document.querySelectorAll("input[role=combobox]")) {
   };
 
   const mark = (next) => {
-    const options = list.children;
+    const options = list.querySelectorAll("[data-name]");
     if (!options.length) return;
     if (active >= 0) options[active].setAttribute("aria-selected", "false");
     active = (next + options.length) % options.length;
@@ -41,7 +41,8 @@ for (const input of document.querySelectorAll("input[role=combobox]")) {
         name.textContent = term.name;
         const kind = document.createElement("span");
         kind.className = "kind";
-        kind.textContent = [term.type, term.count.toLocaleString("en")].filter(Boolean).join(" · ");
+        const count = term.count === null ? "" : term.count.toLocaleString("en");
+        kind.textContent = [term.type, count].filter(Boolean).join(" · ");
         option.append(name, kind);
         option.addEventListener("pointerdown", (event) => {
           event.preventDefault();
@@ -51,8 +52,15 @@ for (const input of document.querySelectorAll("input[role=combobox]")) {
       }),
     );
     active = -1;
-    list.hidden = terms.length === 0;
-    input.setAttribute("aria-expanded", String(terms.length > 0));
+    if (!terms.length) {
+      const none = document.createElement("li");
+      none.setAttribute("role", "option");
+      none.setAttribute("aria-disabled", "true");
+      none.textContent = "No match. Try another spelling or a more general name.";
+      list.append(none);
+    }
+    list.hidden = false;
+    input.setAttribute("aria-expanded", "true");
   };
 
   const look = async () => {
@@ -97,5 +105,83 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
     } catch {
       status.textContent = "Press Ctrl+C to copy the marked link.";
     }
+  });
+}
+
+// The picture: hovering a line lights its row and the other way round, a term filters by it, a slider hides weak lines.
+const picture = document.getElementById("picture");
+if (picture) {
+  const controls = document.querySelector("[data-for=picture]");
+  const slider = document.getElementById("weakest");
+  const all = document.getElementById("show-all");
+  const said = document.getElementById("chosen-node");
+  const rows = [...document.querySelectorAll("tr[data-reason]")];
+  const shapes = [...picture.querySelectorAll("[data-reason]")];
+  const strongest = Math.max(...rows.map((row) => Number(row.dataset.share)), 1e-9);
+  let node = null;
+  controls.hidden = false;
+
+  const of = (reason) => [...rows, ...shapes].filter((part) => part.dataset.reason === reason);
+
+  const light = (reason) => {
+    for (const part of [...rows, ...shapes]) part.classList.remove("lit");
+    for (const part of reason ? of(reason) : []) part.classList.add("lit");
+    picture.classList.toggle("busy", Boolean(reason));
+  };
+
+  const sift = () => {
+    slider.nextElementSibling.textContent = `${slider.value} %`;
+    for (const row of rows) {
+      const weak = (100 * Number(row.dataset.share)) / strongest < Number(slider.value);
+      const elsewhere = node !== null && !row.dataset.ends.split("\t").includes(node);
+      for (const part of of(row.dataset.reason)) part.classList.toggle("weak", weak || elsewhere);
+    }
+    all.hidden = node === null;
+  };
+
+  for (const part of [...rows, ...shapes]) {
+    part.addEventListener("pointerenter", () => light(part.dataset.reason));
+    part.addEventListener("pointerleave", () => light(null));
+    part.addEventListener("focusin", () => light(part.dataset.reason));
+  }
+  for (const shape of shapes) {
+    shape.addEventListener("click", () => {
+      light(shape.dataset.reason);
+      const row = rows.find((one) => one.dataset.reason === shape.dataset.reason);
+      row?.scrollIntoView({ block: "nearest", behavior: "smooth" });
+    });
+  }
+  const pick = (chosen) => {
+    node = chosen === null || chosen.dataset.node === node ? null : chosen.dataset.node;
+    for (const other of picture.querySelectorAll(".node")) {
+      other.classList.toggle("chosen", other.dataset.node === node);
+      if (other.hasAttribute("tabindex")) other.setAttribute("aria-pressed", String(other.dataset.node === node));
+    }
+    said.textContent = node === null ? "" : `Only reasons with ${chosen.querySelector("title").textContent}`;
+    sift();
+  };
+  for (const box of picture.querySelectorAll(".node")) {
+    box.setAttribute("tabindex", "0");
+    box.setAttribute("role", "button");
+    box.setAttribute("aria-pressed", "false");
+    box.addEventListener("click", () => pick(box));
+    box.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" || event.key === " ") {
+        event.preventDefault();
+        pick(box);
+      }
+    });
+  }
+  picture.querySelector("svg").setAttribute("role", "group");
+  slider.addEventListener("input", sift);
+  all.addEventListener("click", () => pick(null));
+}
+
+// A list of pairs from a file: read in the browser and put into the text field, so that no upload is stored anywhere.
+const file = document.getElementById("pairs-file");
+if (file) {
+  file.closest(".file").hidden = false;
+  file.addEventListener("change", async () => {
+    if (file.files.length) document.getElementById("pairs").value = await file.files[0].text();
   });
 }

@@ -1,0 +1,90 @@
+"""How often a candidate at a rank turns out to be a fact: what a ranked list is worth, measured on held-out facts."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+BANDS = ((1, 1), (2, 3), (4, 10), (11, 30), (31, 100), (101, 300))
+
+
+class Scorer(Protocol):
+    """What is asked of a model."""
+
+    def probabilities(self, head: np.ndarray, tail: np.ndarray, relation: str) -> np.ndarray:
+        """Scores of pairs, higher is likelier."""
+
+    def ends(self, relation: str, side: str) -> np.ndarray:
+        """Candidates for one side."""
+
+
+def hit_rate(
+    model: Scorer,
+    relation: str,
+    held_out: tuple[np.ndarray, np.ndarray],
+    training: tuple[np.ndarray, np.ndarray],
+    most: int = 150,
+    seed: int = 0,
+) -> dict[str, list[dict[str, float]]]:
+    """For terms with held-out facts, the share of candidates at each rank that are held-out facts.
+
+    Every term at one side of ``held_out`` (at most ``most``, drawn with ``seed``) gets its candidates ranked; training
+    facts are left out of the list. Held-out facts are not all there is to know, so the true rate is higher.
+
+    Parameters
+    ----------
+    held_out, training
+        Heads and tails of the relation's facts that the model never saw, and of those it was trained on.
+
+    Returns
+    -------
+    For "head" and "tail", the side at which the given term stands, bands of ranks: ``from``, ``to``, ``rate``, ``of``
+    (how many candidates stood there).
+    """
+    return {side: _bands(model, relation, side, held_out, training, most, seed) for side in ("head", "tail")}
+
+
+def _bands(
+    model: Scorer,
+    relation: str,
+    side: str,
+    held_out: tuple[np.ndarray, np.ndarray],
+    training: tuple[np.ndarray, np.ndarray],
+    most: int,
+    seed: int,
+) -> list[dict[str, float]]:
+    at = 0 if side == "head" else 1
+    wanted, known = (_partners(pairs[at], pairs[1 - at]) for pairs in (held_out, training))
+    given = np.array(sorted(wanted), np.int64)
+    if len(given) > most:
+        given = np.sort(np.random.default_rng(seed).choice(given, most, replace=False))
+    pool = np.asarray(model.ends(relation, "tail" if side == "head" else "head"), np.int64)
+    hits, shown = np.zeros(BANDS[-1][1]), np.zeros(BANDS[-1][1])
+    for node in given.tolist():
+        left_out = known.get(node, set()) | {node}
+        others = pool[~np.isin(pool, list(left_out))]
+        same = np.full(len(others), node, np.int64)
+        heads, tails = (same, others) if side == "head" else (others, same)
+        best = np.lexsort((others, -model.probabilities(heads, tails, relation)))[: len(hits)]
+        hits[: len(best)] += np.isin(others[best], list(wanted[node]))
+        shown[: len(best)] += 1
+    found: list[dict[str, float]] = []
+    for first, last in BANDS:
+        of = float(shown[first - 1 : last].sum())
+        if of:
+            rate = float(hits[first - 1 : last].sum()) / of
+            found.append({"from": first, "to": last, "rate": rate, "of": of})
+    return found
+
+
+def _partners(one: Any, other: Any) -> dict[int, set[int]]:
+    found: dict[int, set[int]] = {}
+    for a, b in zip(np.asarray(one).tolist(), np.asarray(other).tolist(), strict=True):
+        found.setdefault(a, set()).add(b)
+    return found
+
+
+def rate_at(bands: list[dict[str, float]], rank: int) -> dict[str, float] | None:
+    """The band that a rank lies in."""
+    return next((band for band in bands if band["from"] <= rank <= band["to"]), None)

@@ -1,0 +1,1 @@
+"""The agent interface: a model's predictions over the Model Context Protocol."""

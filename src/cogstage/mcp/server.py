@@ -1,0 +1,149 @@
+"""Tools for agents: predict, explain, discover, evidence and term search, with the same records as everywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Annotated, Any, Literal, ParamSpec
+
+import numpy as np
+from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import ToolAnnotations
+from pydantic import Field
+
+from cogstage.artefact import software_version
+from cogstage.errors import CogstageError
+from cogstage.graph.vocabulary import UnknownTerm
+from cogstage.rationale.prose import prose
+from cogstage.relations import phrase
+from cogstage.web.questions import question
+from cogstage.web.service import Service
+
+INSTRUCTIONS = (
+    "Predicts medical relations between two terms from corpus-level co-occurrence counts, with the reasons that add up"
+    " to each prediction. Look terms up with search_terms first. A reason with known_fact false is the model's own"
+    " assumption. Predictions are hypotheses for research, not medical advice; say so when you report them."
+)
+READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+P = ParamSpec("P")
+Name = Annotated[str, Field(min_length=1, max_length=300, description="Key, name or synonym of a term.")]
+Relation = Annotated[str, Field(min_length=1, max_length=100, description="Relation, for example may_treat.")]
+Query = Annotated[str, Field(min_length=1, max_length=300)]
+Limit = Annotated[int, Field(ge=1, le=50)]
+Reasons = Annotated[int, Field(ge=0, le=50, description="How many reasons at most.")]
+Triples = Annotated[Sequence[Sequence[str]], Field(max_length=20, description="Lists of [head, relation, tail].")]
+Side = Annotated[Literal["auto", "head", "tail"], Field(description="Where the term stands; auto goes by its type.")]
+Top = Annotated[int, Field(ge=1, le=200, description="How many candidates.")]
+NewOnly = Annotated[bool, Field(description="Leave known facts out.")]
+
+
+def create_server(service: Service) -> MCPServer[Any]:
+    """The tools over one service."""
+    server: MCPServer[Any] = MCPServer(
+        "cogstage", version=software_version(), instructions=INSTRUCTIONS, log_level="WARNING"
+    )
+
+    @server.tool(annotations=READS)
+    @_plain_errors
+    def search_terms(query: Query, limit: Limit = 10) -> dict[str, Any]:
+        """Find terms of the vocabulary by name, synonym, part of a name, or a misspelt name."""
+        found = service.terms(query, limit)
+        return {
+            "terms": [{"key": t.key, "name": t.name, "type": t.type, "count": n} for t, n in found],
+            "relations": list(service.relations),
+        }
+
+    @server.tool(annotations=READS)
+    @_plain_errors
+    def predict(head: Name, tail: Name, relation: Relation) -> dict[str, Any]:
+        """The probability that head holds the relation to tail, without reasons."""
+        p = service.explain(head, tail, relation, 0)
+        return {
+            "head": p.head.name,
+            "relation": p.relation,
+            "tail": p.tail.name,
+            "verdict": p.verdict,
+            "probability": None if p.types_fit is False else p.probability,
+            "base_rate": p.base_rate,
+            "known_fact": p.known_fact,
+        }
+
+    @server.tool(annotations=READS)
+    @_plain_errors
+    def explain(
+        head: Name, tail: Name, relation: Relation, reasons: Reasons = 10, wrong: Triples = (), right: Triples = ()
+    ) -> dict[str, Any]:
+        """A prediction with its reasons, as a record and in words.
+
+        Ask "what if" with wrong (triples to strike out) and right (triples to take for facts).
+        """
+        verdicts = {_triple(service, t): False for t in wrong} | {_triple(service, t): True for t in right}
+        p = service.explain(head, tail, relation, reasons, None, verdicts)
+        return {"prediction": p.to_dict(), "in_words": prose(p)}
+
+    @server.tool(annotations=READS)
+    @_plain_errors
+    def discover(
+        term: Name, relation: Relation, side: Side = "auto", top: Top = 10, new_only: NewOnly = False
+    ) -> dict[str, Any]:
+        """Rank the likeliest partners of a term, for example what might treat a disease."""
+        node = service.find(term)
+        service.model.check_relation(relation)
+        at = service.ranker.side(relation, node) if side == "auto" else side
+        if not at:
+            kind = service.term(node).type
+            raise ToolError(f"{relation} does not join terms of type {kind}; give side head or tail to rank anyway")
+        ranking = service.ranking(relation, at, node)
+        rows = np.flatnonzero(~ranking.known) if new_only else np.arange(len(ranking.node))
+        candidates = []
+        for row, p in zip(rows[:top].tolist(), service.records(ranking, rows[:top], 2), strict=True):
+            other = p.tail if at == "head" else p.head
+            reasons = [f"{r.head.name} {phrase(r.relation)} {r.tail.name}" for r in p.reasons_for]
+            candidates.append(
+                {"rank": row + 1, "key": other.key, "name": other.name, "known_fact": p.known_fact, "reasons": reasons}
+            )
+        return {"question": question(relation, at, service.term(node).name), "side": at, "candidates": candidates}
+
+    @server.tool(annotations=READS)
+    @_plain_errors
+    def evidence(one: Name, other: Name) -> dict[str, Any]:
+        """What is known of two terms: how often they were counted together, and the facts that join them."""
+        nodes = service.find(one), service.find(other)
+        service.model.check_pair(*nodes)
+        ends = np.array(nodes[:1]), np.array(nodes[1:])
+        count, ppmi = service.model.counts.look_up(*ends)
+        names = service.model.explainer.relations.all_names[:-1]
+        joined = service.model.facts.relations_of(*ends)[0]
+        first, second = (service.term(node) for node in nodes)
+        return {
+            "one": first.name,
+            "other": second.name,
+            "counted_together": None if service.hide_counts else int(count[0]),
+            "ppmi": None if service.hide_counts else float(ppmi[0]),
+            "facts": [f"{first.name} {phrase(names[n])} {second.name}" for n in np.flatnonzero(joined).tolist()],
+        }
+
+    return server
+
+
+def _plain_errors(tool: Callable[P, dict[str, Any]]) -> Callable[P, dict[str, Any]]:
+    """Errors that a caller can mend are told in one line; they are not failures of the server."""
+
+    @wraps(tool)
+    def wrapped(*arguments: P.args, **named: P.kwargs) -> dict[str, Any]:
+        try:
+            return tool(*arguments, **named)
+        except UnknownTerm as error:
+            raise ToolError(f"{error} (search_terms finds terms)") from None
+        except CogstageError as error:
+            raise ToolError(str(error)) from None
+
+    return wrapped
+
+
+def _triple(service: Service, given: Sequence[str]) -> tuple[str, str, str]:
+    if len(given) != 3:
+        raise ToolError("a triple is a list of three: head, relation, tail")
+    head, relation, tail = given
+    return service.term(service.find(head)).key, relation, service.term(service.find(tail)).key

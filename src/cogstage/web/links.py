@@ -1,0 +1,45 @@
+"""Plain links out: a term to its source vocabulary by the form of its key, a triple to a search of the literature."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote, urlencode
+
+from cogstage.rationale.record import Term
+
+# Keys by their form, with the name and the address of where they come from. A prefix ("MESH:", "CUI:") is optional
+# except where the bare form would fit several vocabularies.
+SOURCES: tuple[tuple[re.Pattern[str], str, str], ...] = (
+    (re.compile(r"(?:mesh:)?([DC]\d{6,9})", re.I), "MeSH", "https://meshb.nlm.nih.gov/record/ui?ui={}"),
+    (re.compile(r"(?:umls:|cui:)?(C\d{7})", re.I), "UMLS", "https://uts.nlm.nih.gov/uts/umls/concept/{}"),
+    (
+        re.compile(r"(?:snomed|snomedct|sctid):(\d{6,18})", re.I),
+        "SNOMED CT",
+        "https://browser.ihtsdotools.org/?perspective=full&conceptId1={}",
+    ),
+    (re.compile(r"(?:omop|athena):(\d+)", re.I), "OMOP", "https://athena.ohdsi.org/search-terms/terms/{}"),
+    (
+        re.compile(r"(?:rxnorm|rxcui):(\d+)", re.I),
+        "RxNorm",
+        "https://mor.nlm.nih.gov/RxNav/search?searchBy=RXCUI&searchTerm={}",
+    ),
+    (re.compile(r"(?:doid):(\d+)", re.I), "Disease Ontology", "https://disease-ontology.org/?id=DOID:{}"),
+    (re.compile(r"(?:hp|hpo):(\d{7})", re.I), "HPO", "https://hpo.jax.org/browse/term/HP:{}"),
+)
+
+
+def source_of(key: str) -> tuple[str, str] | None:
+    """Name and address of the vocabulary entry behind a key; None where the key's form tells nothing.
+
+    A key of C and seven digits is UMLS: MeSH's supplementary records have six or nine.
+    """
+    for pattern, name, address in sorted(SOURCES, key=lambda source: source[1] != "UMLS"):
+        if match := pattern.fullmatch(key.strip()):
+            return name, address.format(quote(match[1].upper(), safe=""))
+    return None
+
+
+def literature(*terms: Term) -> str:
+    """A PubMed search for articles that name all terms."""
+    query = " AND ".join(f'"{term.name}"' for term in terms)
+    return "https://pubmed.ncbi.nlm.nih.gov/?" + urlencode({"term": query})

@@ -1,0 +1,28 @@
+"""Questions in words: what discover asks about a term, by relation and by the side at which the term stands."""
+
+from __future__ import annotations
+
+from cogstage.relations import phrase
+
+_ASKED = {  # the term as head, the term as tail
+    "may_treat": ("What might {} treat?", "What might treat {}?"),
+    "may_prevent": ("What might {} prevent?", "What might prevent {}?"),
+    "contraindicates": ("In what might {} be contraindicated?", "What might be contraindicated in {}?"),
+    "causes": ("What might {} cause?", "What might cause {}?"),
+    "symptom_of": ("Of what might {} be a symptom?", "What might be a symptom of {}?"),
+}
+
+
+def question(relation: str, side: str, term: str = "___") -> str:
+    """What is asked about ``term`` at one side of a relation."""
+    words = _ASKED.get(relation, (f"{{}} {phrase(relation)} what?", f"What {phrase(relation)} {{}}?"))
+    return words[0 if side == "head" else 1].format(term)
+
+
+def joined_types(sides: tuple[dict[str, float], dict[str, float]]) -> str:
+    """Which types a relation joins, in words: the commonest of each side."""
+    parts = [
+        " or ".join(sorted((kind for kind, share in side.items() if share >= 0.05), key=lambda kind: -side[kind])[:3])
+        for side in sides
+    ]
+    return f"{parts[0] or 'any term'} with {parts[1] or 'any term'}"

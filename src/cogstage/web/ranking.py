@@ -1,0 +1,112 @@
+"""All candidates of a question such as "what might treat hypertension?", ranked once and then filtered and paged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from cogstage.web.corrections import CorrectedModel
+from cogstage.web.turns import Turns
+
+REMEMBERED = 256  # rankings kept in memory
+SLICE = 512  # candidates scored at a time
+USUAL = 0.01  # a type belongs to a side of a relation if this share of its facts has it there
+SORTS = ("rank", "name", "together", "type")
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Candidates for the other end of a relation, likeliest first. Arrays are (n,)."""
+
+    relation: str
+    side: str  # where the given node stands
+    given: int
+    node: np.ndarray
+    probability: np.ndarray
+    known: np.ndarray  # a training fact
+    together: np.ndarray  # how often counted together with the given node
+    type: np.ndarray
+
+    def pairs(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Heads and tails of some rows."""
+        given = np.full(len(at), self.given, np.int64)
+        return (given, self.node[at]) if self.side == "head" else (self.node[at], given)
+
+    def score(self, at: np.ndarray) -> np.ndarray:
+        """How rows compare within the list, 0 to 1: probabilities near 1 would all look the same."""
+        odds = np.log(self.probability + 1e-12) - np.log1p(1e-12 - self.probability)
+        low, high = (float(odds.min()), float(odds.max())) if len(odds) else (0.0, 1.0)
+        result: np.ndarray = (odds[at] - low) / ((high - low) or 1.0)
+        return result
+
+    def choose(
+        self, kind: str = "", known: str = "", together: str = "", least: float = 0.0, sort: str = "rank"
+    ) -> np.ndarray:
+        """Rows that pass the filters, sorted. ``known``: "new" or "known"; ``together``: "yes" or "never"."""
+        keep = self.score(np.arange(len(self.node))) >= least
+        if kind:
+            keep &= self.type == kind
+        if known in ("new", "known"):
+            keep &= self.known == (known == "known")
+        if together in ("yes", "never"):
+            keep &= (self.together > 0) == (together == "yes")
+        at = np.flatnonzero(keep)
+        if sort == "together":
+            return at[np.argsort(-self.together[at], kind="stable")]
+        return at[np.argsort(self.type[at], kind="stable")] if sort == "type" else at
+
+
+class Ranker:
+    """Ranks candidates and remembers the last rankings; large work takes turns."""
+
+    def __init__(self, corrected: CorrectedModel, turns: Turns) -> None:
+        self._corrected, self._turns = corrected, turns
+        self._remembered = lru_cache(REMEMBERED)(self._rank)
+        self.sides = {name: _types(corrected.model, name) for name in corrected.model.relations}
+
+    def rank(self, relation: str, side: str, node: int) -> Ranking:
+        """The ranking for a node at one side of a relation."""
+        return self._remembered(self._corrected.version, relation, side, node)
+
+    def side(self, relation: str, node: int) -> str:
+        """The side of the relation at which terms of this type stand; "" where neither is usual."""
+        kind = self._corrected.model.vocabulary.type[node]
+        head, tail = (counts.get(kind, 0.0) for counts in self.sides[relation])
+        if not kind:
+            return "head"
+        return "" if max(head, tail) < USUAL else "head" if head >= tail else "tail"
+
+    def _rank(self, version: int, relation: str, side: str, node: int) -> Ranking:
+        model = self._corrected.model
+        pool = model.ends(relation, "tail" if side == "head" else "head")
+        pool = pool[pool != node]
+        given = np.full(len(pool), node, np.int64)
+
+        def work(part: Any) -> list[float]:
+            others, same = pool[part.start : part.stop], given[part.start : part.stop]
+            heads, tails = (same, others) if side == "head" else (others, same)
+            return model.probabilities(heads, tails, relation).tolist()  # type: ignore[no-any-return]
+
+        scores = np.array(list(self._turns.sliced(range(len(pool)), SLICE, work)), np.float64)
+        order = np.lexsort((pool, -scores))
+        pool, scores = pool[order], scores[order]
+        heads, tails = (given, pool) if side == "head" else (pool, given)
+        number = np.full(len(pool), model.all_relations.index(relation))
+        kinds = np.array([model.vocabulary.type[other] for other in pool.tolist()], object)
+        known = model.facts.contains(heads, number, tails)
+        return Ranking(relation, side, node, pool, scores, known, model.counts.counts(given, pool), kinds)
+
+
+def _types(model: Any, relation: str) -> tuple[dict[str, float], dict[str, float]]:
+    """The share of each type among a relation's heads and among its tails, by training facts."""
+    facts, types = model.fitted.facts, model.vocabulary.type
+    mine = facts.relation == model.all_relations.index(relation)
+    found = []
+    for ends in (facts.head[mine], facts.tail[mine]):
+        counts = Counter(types[node] for node in ends.tolist())
+        found.append({kind: number / max(len(ends), 1) for kind, number in counts.items() if kind})
+    return found[0], found[1]

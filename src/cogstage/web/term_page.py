@@ -1,0 +1,83 @@
+"""What is known of one term: identity, associations, facts, candidates, and how far answers about it can be relied."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+
+from cogstage.rationale.record import Term
+from cogstage.relations import inverse
+from cogstage.web.links import source_of
+from cogstage.web.questions import question
+from cogstage.web.service import Service
+
+ASSOCIATIONS, CANDIDATES = 16, 5
+FEW_FACTS, FEW_NEIGHBOURS = 3, 20
+
+
+def describe(service: Service, node: int) -> dict[str, Any]:
+    """The values of a term's page."""
+    model = service.model
+    facts = facts_of(service, node)
+    neighbours = int(model.counts.start[node + 1] - model.counts.start[node])
+    return {
+        "term": service.term(node),
+        "source": source_of(model.vocabulary.term[node]),
+        "synonyms": [name for name, other in model.vocabulary.synonyms if other == node][:20],
+        "count": service.count(node),
+        "associations": [] if service.hide_counts else _associations(service, node),
+        "facts": facts,
+        "candidates": _candidates(service, node),
+        "reliability": _reliability(sum(len(others) for _, others in facts), neighbours, service.hide_counts),
+    }
+
+
+def facts_of(service: Service, node: int) -> list[tuple[str, list[Term]]]:
+    """The training facts about a term, by relation and, read backwards, by its inverse."""
+    facts, names = service.model.fitted.facts, service.model.all_relations
+    found = []
+    for number, name in enumerate(names):
+        for ours, theirs, read in ((facts.head, facts.tail, name), (facts.tail, facts.head, inverse(name))):
+            others = theirs[(facts.relation == number) & (ours == node)]
+            if len(others):
+                found.append((read, [service.term(int(other)) for other in others]))
+    return found
+
+
+def _associations(service: Service, node: int) -> list[tuple[Term, int, float]]:
+    strongest = service.model.counts.strongest(node, ASSOCIATIONS)
+    return [(service.term(other), together, ppmi) for other, together, ppmi in strongest]
+
+
+def _candidates(service: Service, node: int) -> list[dict[str, Any]]:
+    """The best new candidates for each question that the term's type allows."""
+    name, kind = service.model.vocabulary.name[node], service.model.vocabulary.type[node]
+    found = []
+    for relation in service.relations:
+        for side, shares in zip(("head", "tail"), service.ranker.sides[relation], strict=True):
+            if kind and shares.get(kind, 0.0) < 0.01:
+                continue
+            ranking = service.ranking(relation, side, node)
+            address = urlencode({"term": service.term(node).key, "relation": relation, "side": side})
+            best = np.arange(min(CANDIDATES, len(ranking.node)))
+            found.append(
+                {
+                    "question": question(relation, side, name),
+                    "side": side,
+                    "address": f"/discover?{address}",
+                    "rows": list(zip(service.records(ranking, best, 0), ranking.score(best).tolist(), strict=True)),
+                }
+            )
+    return found
+
+
+def _reliability(facts: int, neighbours: int, hidden: bool) -> dict[str, Any]:
+    if neighbours < FEW_NEIGHBOURS:
+        words = "Little: it was counted with few other terms, so what it is like is uncertain."
+    elif facts < FEW_FACTS:
+        words = "Limited: it was counted often enough, but few facts about it are known, so reasons are mostly assumed."
+    else:
+        words = "As far as the model goes: it was counted often enough and several facts about it are known."
+    return {"words": words, "facts": facts, "neighbours": None if hidden else neighbours}

@@ -1,0 +1,66 @@
+"""Sentences: two to five, each about a reason of the record, and no term that is not in it."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sample_predictions import prediction
+
+from cogstage.rationale.prose import prose
+from cogstage.rationale.record import Prediction, Term
+from cogstage.relations import phrase
+
+TEMPLATES = """It is likely unlikely that probability and it a known fact of the training data The model assumes like
+which speaks for against note this relation by itself the other way No was recognised or assumes such pairs are true
+question whether does not apply joins terms types so no is given"""
+WORDS = set(TEMPLATES.split())
+
+
+def names(p: Prediction) -> list[str]:
+    found = [p.head.name, p.tail.name]
+    found += [term.name for reason in p.reasons for term in (reason.head, reason.tail)]
+    return sorted(found, key=len, reverse=True)
+
+
+@pytest.mark.parametrize("size", range(0, 12))
+def test_two_to_five_sentences_and_only_terms_of_the_record(size: int) -> None:
+    record = prediction(size)
+    sentences = prose(record)
+    assert 2 <= len(sentences) <= 5
+    for sentence in sentences:
+        rest = sentence
+        for name in names(record):
+            rest = rest.replace(name, "")
+        for relation in ("may_treat", "causes", "contraindicates", "may_prevent", "symptom_of"):
+            rest = rest.replace(phrase(relation), "").replace(phrase(relation + "_inverse"), "")
+        left = [word.strip(".,;()") for word in rest.split()]
+        unknown = [
+            w for w in left if w and w not in WORDS and w != "is" and not w.strip("+-%").replace(".", "").isdigit()
+        ]
+        assert not unknown, (sentence, unknown)
+
+
+def test_every_reason_told_is_the_strongest_of_its_side() -> None:
+    record = prediction(9)
+    sentences = prose(record)
+    for reason, sentence in zip(record.reasons_for[:2], sentences[1:], strict=False):
+        assert f"{reason.head.name} {phrase(reason.relation)} {reason.tail.name}" in sentence
+        assert f"{reason.share:+.2f}" in sentence
+        assert sentence.startswith("It is known" if reason.known_fact else "The model assumes")
+    assert f"{record.reasons_against[0].share:+.2f}" in sentences[3]
+
+
+def test_nothing_is_claimed_where_the_question_does_not_apply() -> None:
+    sentences = prose(replace(prediction(5), types_fit=False))
+    assert len(sentences) == 2
+    assert "does not apply" in sentences[0]
+    assert not any("0." in sentence for sentence in sentences)
+
+
+@given(st.text(min_size=1, max_size=30), st.floats(0.01, 0.99))
+def test_names_and_base_rates_of_any_kind(name: str, rate: float) -> None:
+    record = replace(prediction(4), head=Term("x", name)).with_base_rate(rate)
+    sentences = prose(record)
+    assert name in sentences[0]
+    assert f"{rate:.0%}" in sentences[-1]

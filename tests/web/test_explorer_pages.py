@@ -1,0 +1,437 @@
+"""The explorer's pages in-process: sums that add up, facts and assumptions apart, what-if, lists, corrections."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from cogstage.estimator import CogStage
+from cogstage.rationale.corrections import Corrections
+from cogstage.rationale.record import Prediction
+from cogstage.relations import phrase
+from cogstage.web.asked import code_of, triple_of
+from cogstage.web.explorer_app import create_explorer_app
+from cogstage.web.links import literature, source_of
+from cogstage.web.questions import question
+from cogstage.web.service import Service
+
+PAIR = {"head": "remedy 4", "tail": "Disorder number 7", "relation": "may_treat"}
+
+
+@pytest.fixture(scope="module")
+def service(small_model_folder: Path) -> Service:
+    return Service.load(small_model_folder)
+
+
+@pytest.fixture(scope="module")
+def client(service: Service) -> TestClient:
+    return TestClient(create_explorer_app(service))
+
+
+def plain(page: str) -> str:
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
+
+
+def shares(page: str) -> list[float]:
+    rows = re.search(r'<table class="sum">(.*?)</table>', page, re.S)
+    assert rows
+    return [float(value) for value in re.findall(r'<td class="right">([+-][\d.]+)</td>', rows[1])]
+
+
+# The answer
+
+
+@pytest.mark.parametrize("tail", range(1, 40, 4))
+def test_the_sum_on_the_page_is_the_answer(client: TestClient, service: Service, tail: int) -> None:
+    page = client.get("/pair", params={**PAIR, "tail": f"C{tail:03d}"}).text
+    *parts, total = shares(page)
+    record = service.explain("C004", f"C{tail:03d}", "may_treat", 10)
+    assert sum(parts) == pytest.approx(total, abs=0.0006 * len(parts))  # three digits each
+    assert total == pytest.approx(record.logit, abs=0.0005)
+    shown = re.search(r"Sum: probability ([\d.]+)", page)
+    assert shown
+    assert float(shown[1]) == pytest.approx(1 / (1 + math.exp(-record.logit)), abs=0.0006)
+    assert page.count('class="for"') == len(record.reasons_for)
+    assert page.count('class="against"') == len(record.reasons_against)
+
+
+def test_facts_and_assumptions_are_told_apart(client: TestClient, service: Service) -> None:
+    record = service.explain("C004", "C007", "may_treat", 10)
+    page = client.get("/pair", params=PAIR).text
+    table = page[page.index('<table class="sum">') :]
+    assert table.count("Known fact</span>") == sum(r.known_fact for r in record.reasons)
+    assert table.count('class="tag assumed"') == sum(not r.known_fact for r in record.reasons)
+
+
+def test_the_words_and_the_bar_have_the_colour_of_the_verdict(client: TestClient, service: Service) -> None:
+    for tail in ("C007", "C001", "C003", "C009"):
+        record = service.explain("C004", tail, "may_treat", 10)
+        page = client.get("/pair", params={**PAIR, "tail": tail}).text
+        assert f'class="answer {record.verdict}"' in page
+        other = {"likely": "unlikely", "unlikely": "likely"}[record.verdict]
+        assert f'class="answer {other}"' not in page
+
+
+def test_other_relations_stand_beside_the_answer(client: TestClient, service: Service) -> None:
+    other = service.explain("C004", "C007", "causes", 0)
+    text = plain(client.get("/pair", params=PAIR).text)
+    assert re.search(rf"Also: causes {other.probability:.2f}", text)
+    assert "opposite" in text  # causes speaks against may treat
+
+
+class NothingFits(Service):
+    """A service whose every pair has types that the relation does not join."""
+
+    def _shown(self, records: list[Prediction]) -> list[Prediction]:
+        return [replace(record, types_fit=False) for record in records]
+
+
+def test_no_number_on_nonsense(small_model_folder: Path) -> None:
+    client = TestClient(create_explorer_app(NothingFits.load(small_model_folder)))
+    page = client.get("/pair", params=PAIR).text
+    text = plain(page[page.index("<h1>") :])
+    assert "Does not apply" in text
+    assert "may treat joins" in text
+    assert not re.search(r"\b0\.\d", text.split("Link to this page")[0])
+    assert '<table class="sum">' not in page
+
+
+def test_the_base_rate_is_stated_and_can_be_set(client: TestClient, service: Service) -> None:
+    record = service.explain("C004", "C007", "may_treat", 10)
+    assert "Where 50 % of the pairs" in plain(client.get("/pair", params=PAIR).text)
+    page = client.get("/pair", params={**PAIR, "rate": "1"}).text
+    assert "Where 1 % of the pairs" in plain(page)
+    shifted = record.logit + math.log(0.01 / 0.99)
+    assert shares(page)[-1] == pytest.approx(shifted, abs=0.0006)
+    assert "rate=1" in html.unescape(page)  # the link keeps it
+    assert client.get("/pair", params={**PAIR, "rate": "0"}).status_code == 422
+
+
+def test_filters_take_part_of_a_name_and_never_change_the_answer(client: TestClient, service: Service) -> None:
+    record = service.explain("C004", "C007", "may_treat", 10)
+    term = next(r for r in record.reasons).tail.name
+    page = client.get("/pair", params={**PAIR, "through": term.split()[-1]}).text
+    assert term in page
+    assert shares(page)[-1] == pytest.approx(record.logit, abs=0.0006)
+    page = client.get("/pair", params={**PAIR, "known": "1"}).text
+    assert 'class="tag assumed"' not in page
+    assert shares(page)[-1] == pytest.approx(record.logit, abs=0.0006)
+
+
+# What if
+
+
+def test_striking_a_reason_out_is_the_models_own_arithmetic(client: TestClient, service: Service) -> None:
+    page = client.get("/pair", params=PAIR).text
+    record = service.explain("C004", "C007", "may_treat", 10)
+    reason = (record.reasons_for + record.reasons_against)[0]
+    links = [html.unescape(link) for link in re.findall(r'href="/pair\?([^"#]*wrong=[^"#]*)#', page)]
+    assert parse_qs(links[0])["wrong"] == [code_of(reason.triple)]
+    struck = client.get(f"/pair?{links[0]}").text
+    assert shares(struck)[-1] == pytest.approx(record.logit + reason.effect, abs=0.0006)
+    assert shares(struck)[-1] == pytest.approx(record.without(reason.triple).logit, abs=0.0006)
+    assert "The answer changes from" in plain(struck)
+    undo = re.search(r'href="/pair\?([^"]*)#reasons">undo', struck)
+    assert undo
+    assert shares(client.get(f"/pair?{html.unescape(undo[1])}").text) == shares(page)
+
+
+def test_an_assumption_can_be_called_right(client: TestClient, service: Service) -> None:
+    record = service.explain("C004", "C007", "may_treat", 10)
+    assumed = next((r for r in record.reasons if not r.known_fact), None)
+    if assumed is None:
+        pytest.skip("the small model has no assumption here")
+    page = client.get("/pair", params={**PAIR, "right": code_of(assumed.triple)}).text
+    assert shares(page)[-1] == pytest.approx(record.assuming(assumed.triple, True).logit, abs=0.0006)
+
+
+def test_the_api_takes_the_same_changes(client: TestClient, service: Service) -> None:
+    record = service.explain("C004", "C007", "may_treat", 10)
+    reason = record.reasons[0]
+    got = client.get("/api/v1/explain", params={**PAIR, "wrong": code_of(reason.triple), "base_rate": 0.1}).json()
+    triple = {"head": reason.head.name, "relation": reason.relation, "tail": reason.tail.name, "verdict": "wrong"}
+    posted = client.post("/api/v1/explain", json={**PAIR, "assume": [triple], "base_rate": 0.1}).json()
+    assert got == posted
+    assert got["logit"] == pytest.approx(record.without(reason.triple).with_base_rate(0.1).logit)
+
+
+@pytest.mark.parametrize("code", ["", "a", "a\tb", "a\tb\tc\td", "\t\t", "x" * 2000])
+def test_a_triple_that_is_none_is_refused_in_words(client: TestClient, code: str) -> None:
+    answer = client.get("/pair", params={**PAIR, "wrong": code})
+    assert answer.status_code == 422
+    assert "<nav" in answer.text
+    with pytest.raises(Exception, match="triple"):
+        triple_of(code)
+
+
+def test_corrections_are_kept_listed_and_used_by_everybody(small_model_folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "corrections.tsv"
+    service = Service.load(small_model_folder, corrections=file)
+    client, colleague = (
+        TestClient(create_explorer_app(s)) for s in (service, Service.load(small_model_folder, corrections=file))
+    )
+    before = service.explain("C004", "C007", "may_treat", 10)
+    reason = before.reasons[0]
+    form = {
+        "triple": code_of(reason.triple),
+        "verdict": "wrong",
+        "who": "=Dr A",
+        "why": "seen\nin\tpractice",
+        "back": "head=C004",
+    }
+    answer = client.post("/corrections", data=form, follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/pair?head=C004")
+    entries = Corrections.read(file).entries
+    assert [(e.head, e.relation, e.tail, e.verdict, e.who, e.why) for e in entries] == [
+        (*reason.triple, "wrong", "'=Dr A", "seen in practice")
+    ]
+    expected = CogStage.load(small_model_folder).corrected(Corrections.read(file)).predict("C004", "C007", "may_treat")
+    for one in (client, colleague):  # another worker reads the table too
+        got = one.get("/api/v1/explain", params={**PAIR, "k": 10}).json()
+        assert got["logit"] == pytest.approx(expected.logit)
+        assert got["logit"] != pytest.approx(before.logit)
+        page = plain(one.get("/corrections").text)
+        assert f"{reason.head.name} {phrase(reason.relation)} {reason.tail.name} wrong" in page
+    assert client.get("/corrections.tsv").text.startswith("head\trelation\ttail\tverdict\twho\twhen\twhy\n")
+    assert client.post("/corrections", data={**form, "who": " "}).status_code == 422
+    assert client.post("/corrections", data={**form, "verdict": "maybe"}).status_code == 422
+    assert client.post("/corrections", data=form, headers={"Origin": "https://elsewhere.example"}).status_code == 403
+    assert len(Corrections.read(file).entries) == 1
+
+
+def test_without_a_file_nothing_is_kept(client: TestClient) -> None:
+    assert "No corrections are kept" in client.get("/corrections").text
+    form = {"triple": "C004\tmay_treat\tC007", "verdict": "wrong", "who": "me"}
+    assert client.post("/corrections", data=form).status_code == 422
+    assert client.get("/corrections.tsv").status_code == 404
+
+
+# Terms and questions
+
+
+def test_an_unknown_term_keeps_everything_else(client: TestClient) -> None:
+    answer = client.get("/pair", params={**PAIR, "head": "remedi 4", "k": 3})
+    assert answer.status_code == 404
+    links = [
+        parse_qs(urlsplit(html.unescape(link)).query)
+        for link in re.findall(r'class="button" href="([^"]+)"', answer.text)
+    ]
+    assert {"head": ["Drug number 4"], "tail": [PAIR["tail"]], "relation": ["may_treat"], "k": ["3"]} in links
+    assert 'value="Disorder number 7"' in answer.text
+    assert '<option value="may_treat" selected' in answer.text
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/pair?head=C004&tail=C007&k=999", "The value of “k” must be at most 50."),
+        ("/pair?head=C004&tail=C007&k=many", "The value of “k” must be a whole number."),
+        ("/pair?head=C004&tail=C004&relation=may_treat", "the same term"),
+        ("/nowhere", "There is no such page."),
+        ("/discover?term=C004&relation=cures", "does not know the relation cures"),
+    ],
+)
+def test_errors_are_in_words_and_keep_the_navigation(client: TestClient, path: str, words: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code in (404, 422)
+    assert words in html.unescape(answer.text)
+    assert '<nav aria-label="Main">' in answer.text
+    assert "Unprocessable" not in answer.text
+
+
+def test_a_page_for_each_term(client: TestClient, service: Service) -> None:
+    page = client.get("/term", params={"key": "remedy 4"}).text
+    text = plain(page)
+    facts = service.model.fitted.facts
+    known = {int(t) for h, t in zip(facts.head, facts.tail, strict=True) if h == 4}
+    for node in known:
+        assert service.term(node).name in text
+    assert "remedy 4" in text  # its synonym
+    assert "What might Drug number 4 treat?" in text
+    assert "How reliable" in text
+    strongest = service.model.counts.strongest(4, 3)
+    assert all(service.term(node).name in text for node, _, _ in strongest)
+    assert client.get("/term", params={"key": "nobody knows"}).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("key", "source"),
+    [
+        ("D001241", ("MeSH", "https://meshb.nlm.nih.gov/record/ui?ui=D001241")),
+        ("MESH:C000657245", ("MeSH", "https://meshb.nlm.nih.gov/record/ui?ui=C000657245")),
+        ("C0004057", ("UMLS", "https://uts.nlm.nih.gov/uts/umls/concept/C0004057")),
+        ("snomed:22298006", ("SNOMED CT", "https://browser.ihtsdotools.org/?perspective=full&conceptId1=22298006")),
+        ("OMOP:1112807", ("OMOP", "https://athena.ohdsi.org/search-terms/terms/1112807")),
+        ("aspirin", None),
+        ("D001241<script>", None),
+    ],
+)
+def test_terms_link_to_their_vocabulary(key: str, source: tuple[str, str] | None) -> None:
+    assert source_of(key) == source
+
+
+def test_links_out_are_plain_links(client: TestClient, service: Service) -> None:
+    page = client.get("/pair", params=PAIR).text
+    outside = re.findall(r'<(\w+)[^>]*(?:href|src)="(https?://(?!testserver)[^"]+)"', page)
+    assert outside
+    assert {tag for tag, _ in outside} == {"a"}
+    url = literature(service.term(4), service.term(7))
+    assert parse_qs(urlsplit(url).query)["term"] == ['"Drug number 4" AND "Disorder number 7"']
+
+
+def test_questions_read_like_questions() -> None:
+    assert question("may_treat", "tail", "asthma") == "What might treat asthma?"
+    assert question("may_treat", "head", "aspirin") == "What might aspirin treat?"
+    assert question("binds_to", "head", "aspirin") == "aspirin binds to what?"
+
+
+# Lists
+
+
+def listed(client: TestClient, **asked: object) -> list[str]:
+    page = client.get("/discover", params={"term": "C004", "relation": "may_treat", "side": "head", **asked}).text
+    return re.findall(r'<a class="term" href="/pair[^"]*">([^<]+)</a>', page)
+
+
+def test_candidates_are_ranked_paged_and_without_probabilities(client: TestClient, service: Service) -> None:
+    pool = service.model.ends("may_treat", "tail")
+    pool = pool[pool != 4]
+    scores = service.model.probabilities(np.full(len(pool), 4), pool, "may_treat")
+    expected = [service.term(int(n)).name for n in pool[np.lexsort((pool, -scores))]]
+    pages = -(-len(expected) // 25)
+    found = [name for number in range(1, pages + 1) for name in listed(client, page=number)]
+    assert found == expected
+    page = client.get("/discover", params={"term": "C004", "relation": "may_treat", "side": "head"}).text
+    assert not re.search(r">\s*0\.\d\d\s*<", re.sub(r'<span class="tag assumed">.*?</span>', "", page))
+
+
+def test_candidates_can_be_filtered_and_sorted(client: TestClient, service: Service) -> None:
+    known = {service.term(int(t)).name for h, r, t in zip(*_facts(service), strict=True) if h == 4 and r == 0}
+    assert set(listed(client, known="known")) <= known
+    assert not set(listed(client, known="new")) & known
+    assert all(name.startswith("Disorder") for name in listed(client, type="disorder"))
+    names = listed(client, sort="name")
+    assert names == sorted(names, key=str.casefold)
+    together = [
+        int(n)
+        for n in re.findall(
+            r'data-label="Counted together">([\d,]+)<',
+            client.get(
+                "/discover", params={"term": "C004", "relation": "may_treat", "side": "head", "sort": "together"}
+            ).text,
+        )
+    ]
+    assert together == sorted(together, reverse=True)
+    assert listed(client, least=100) == listed(client)[:1]
+
+
+def _facts(service: Service) -> tuple[list[int], list[int], list[int]]:
+    facts = service.model.fitted.facts
+    return facts.head.tolist(), facts.relation.tolist(), facts.tail.tolist()
+
+
+def test_the_side_follows_the_type(service: Service) -> None:
+    heads, tails = service.ranker.sides["may_treat"]
+    for node in (4, 7):
+        kind = service.term(node).type
+        expected = "head" if heads.get(kind, 0) >= tails.get(kind, 0) else "tail"
+        assert service.ranker.side("may_treat", node) == expected
+
+
+def test_hit_rates_are_shown_where_they_were_measured(small_model_folder: Path) -> None:
+    service = Service.load(small_model_folder)
+    client = TestClient(create_explorer_app(service))
+    asked = {"term": "C004", "relation": "may_treat", "side": "head"}
+    assert "Hit rate" not in client.get("/discover", params=asked).text
+    bands = [{"from": 1, "to": 1, "rate": 0.31, "of": 90}, {"from": 2, "to": 3, "rate": 0.2, "of": 180}]
+    service.model.metrics["hit_rate"] = {"may_treat": {"head": bands}}
+    shown = re.findall(r'data-label="Hit rate">([^<]+)<', client.get("/discover", params=asked).text)
+    assert shown[:4] == ["31 %", "20 %", "20 %", "–"]
+
+
+@pytest.mark.parametrize("form", ["tsv", "csv", "json", "kgx"])
+def test_lists_can_be_exported(client: TestClient, form: str) -> None:
+    answer = client.get(
+        f"/discover.{form}", params={"term": "C004", "relation": "may_treat", "side": "head", "known": "new"}
+    )
+    assert answer.status_code == 200
+    assert "attachment" in answer.headers["content-disposition"]
+    text = answer.text
+    if form == "json":
+        assert all(Prediction.from_dict(record).known_fact is False for record in json.loads(text))
+    elif form == "kgx":
+        graph = json.loads(text)
+        ends = {edge["subject"] for edge in graph["edges"]} | {edge["object"] for edge in graph["edges"]}
+        assert ends <= {node["id"] for node in graph["nodes"]}
+    else:
+        rows = list(csv.DictReader(io.StringIO(text), delimiter="\t" if form == "tsv" else ","))
+        assert {row["head"] for row in rows} == {"C004"}
+
+
+def test_candidates_side_by_side(client: TestClient, service: Service) -> None:
+    others = [("with", f"C{n:03d}") for n in (7, 9, 11, 13)]
+    asked = urlencode([("term", "C004"), ("relation", "may_treat"), ("side", "head"), *others])
+    page = client.get(f"/compare?{asked}").text
+    assert page.count('<section class="card"') == 3  # at most three
+    for number in (7, 9, 11):
+        for reason in service.explain("C004", f"C{number:03d}", "may_treat", 10).reasons:
+            assert reason.head.name in page
+            assert reason.tail.name in page
+
+
+def test_a_list_of_pairs_is_answered_line_by_line(client: TestClient) -> None:
+    text = "head\ttail\nremedy 4\tC007\nnobody;C007\nC004, C004\n\nalone\n"
+    page = client.post("/batch", data={"pairs": text, "relation": "causes", "form": "page"}).text
+    assert "4 answers" in page
+    shown = plain(page)
+    assert "unknown term: nobody" in shown
+    assert "the same term" in shown
+    assert "Drug number 4 causes Disorder number 7" in shown
+    rows = client.post("/batch", data={"pairs": text, "relation": "causes", "form": "json"}).json()
+    assert [row["head"]["key"] for row in rows] == ["C004"]
+    assert client.post("/batch", data={"pairs": "", "relation": "causes"}).status_code == 422
+    assert client.post("/batch", content=b"\xff\xfe=1").status_code == 400
+
+
+# About and API
+
+
+def test_api_examples_are_real(client: TestClient, service: Service) -> None:
+    page = html.unescape(client.get("/docs").text)
+    given = re.search(r'<pre class="given"><code>(\{.*?\n\})</code>', page, re.S)
+    asked = re.search(r"curl '([^']+)'", page)
+    assert given
+    assert asked
+    assert json.loads(given[1]) == client.get(asked[1].removeprefix("http://testserver")).json()
+    assert "unknown_term" in page
+
+
+def test_about_names_privacy_types_and_figures(client: TestClient) -> None:
+    text = plain(client.get("/about").text)
+    for words in ("Not medical advice", "never suppressed", "joins drug", "auroc"):
+        assert words in text
+
+
+def test_the_start_page_shows_a_worked_example(client: TestClient, service: Service) -> None:
+    page = client.get("/").text
+    best = service.examples[0]
+    assert best.head.name in page
+    assert "<svg" in page
+    assert len({example.relation for example in service.examples}) == len(service.examples)
+
+
+def test_search_forgives(client: TestClient) -> None:
+    for typed in ("number 4 drug", "DRUG NUMBER 4", "remedi 4"):
+        assert "Drug number 4" in client.get("/search", params={"q": typed}).text
+    assert "No match for" in client.get("/search", params={"q": "qqqqqqzzzz"}).text
