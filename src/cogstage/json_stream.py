@@ -27,7 +27,7 @@ class JsonScanner:
         self._handle = handle
         self._path = path
         self._buffer = ""
-        self._place = 0
+        self._position = 0
         self._line = 1
         self._column = 1
         self._ended = False
@@ -87,34 +87,34 @@ class JsonScanner:
         self._skip(1)
 
     def _fill(self) -> bool:
-        waiting = len(self._buffer) - self._place
+        waiting = len(self._buffer) - self._position
         if waiting > LONGEST_LINE:
             raise self._broken(f"a value of more than {LONGEST_LINE:,} characters; nothing that long is read")
         more = self._handle.read(max(_CHUNK, waiting))
         self._ended = not more
-        self._buffer = self._buffer[self._place :] + more
-        self._place = 0
+        self._buffer = self._buffer[self._position :] + more
+        self._position = 0
         return bool(more)
 
     def _next(self) -> str:
         """The next character that is not white space; it stays unread."""
         if not self._more():
             raise self._broken("the file ends too early")
-        return self._buffer[self._place]
+        return self._buffer[self._position]
 
     def _more(self) -> bool:
         """Whether anything but white space is to come."""
         while True:
-            while self._place < len(self._buffer):
-                if self._buffer[self._place] not in " \t\r\n":
+            while self._position < len(self._buffer):
+                if self._buffer[self._position] not in " \t\r\n":
                     return True
                 self._skip(1)
             if not self._fill():
                 return False
 
     def _skip(self, count: int) -> None:
-        passed = self._buffer[self._place : self._place + count]
-        self._place += count
+        passed = self._buffer[self._position : self._position + count]
+        self._position += count
         if lines := passed.count("\n"):
             self._line += lines
             self._column = len(passed) - passed.rfind("\n")
@@ -130,22 +130,22 @@ class JsonScanner:
                 cut = error.msg.startswith("Unterminated string") or error.pos > len(self._buffer) - _NEAR_END
                 if cut and not self._ended and self._fill():
                     continue
-                self._skip(error.pos - self._place)
+                self._skip(error.pos - self._position)
                 raise self._broken(error.msg) from None
             except RecursionError:
                 raise self._broken("nested too deeply") from None
             if end == len(self._buffer) and not self._ended and self._fill():
                 continue  # a number may go on
-            self._skip(end - self._place)
+            self._skip(end - self._position)
             return value
 
     def _decode(self) -> tuple[Any, int]:
         try:
-            return self._decoder.raw_decode(self._buffer, self._place)
+            return self._decoder.raw_decode(self._buffer, self._position)
         except json.JSONDecodeError:
             raise
         except ValueError:  # a number of thousands of digits
-            return self._lenient.raw_decode(self._buffer, self._place)
+            return self._lenient.raw_decode(self._buffer, self._position)
 
     def _broken(self, what: str) -> BrokenJson:
         return BrokenJson(f"{self._path}:{self._line}, column {self._column}: not JSON ({what})")

@@ -122,8 +122,8 @@ class Row:
 
     def where(self, column: str | None = None) -> str:
         """``file:line`` or ``file:line, column c``, for messages."""
-        place = f"{self.file}:{self.line}"
-        return f"{place}, column {column}" if column else place
+        line = f"{self.file}:{self.line}"
+        return f"{line}, column {column}" if column else line
 
 
 def read_rows(

@@ -164,12 +164,12 @@ class Annotator:
             return []
         flags = (self._flags(encoded, starts, found) if self.context else None) or [0] * len(found)
         spans = _token_spans(normalised)
-        places = None if normalised == text else _original_places(text)
+        offsets = None if normalised == text else _original_offsets(text)
         mentions = []
         for (first, last, pattern), flag in zip(found, flags, strict=True):
             start, end = spans[first][0], spans[last - 1][1]
-            if places is not None:
-                start, end = places[start][0], places[end - 1][1]
+            if offsets is not None:
+                start, end = offsets[start][0], offsets[end - 1][1]
             term = self._pattern_terms[pattern]
             concept = self.lexicon.concepts[int(self.lexicon.first_concept[term])]
             mentions.append(Mention(start, end, term, concept, bisect_right(starts, first), int(flag)))
@@ -295,16 +295,16 @@ def _token_spans(text: str) -> list[tuple[int, int]]:
     return spans
 
 
-def _original_places(text: str) -> list[tuple[int, int]]:
+def _original_offsets(text: str) -> list[tuple[int, int]]:
     """For each character of the normalised text, the stretch of the original that it came from.
 
     White space separates what normalisation can join, so a stretch is at most a word.
     """
-    places: list[tuple[int, int]] = []
+    offsets: list[tuple[int, int]] = []
     for piece in re.finditer(r"\S+|\s+", text):
         changed = normalise(piece[0])
         if len(changed) == len(piece[0]):
-            places.extend((place, place + 1) for place in range(piece.start(), piece.end()))
+            offsets.extend((position, position + 1) for position in range(piece.start(), piece.end()))
         else:
-            places.extend([piece.span()] * len(changed))
-    return places
+            offsets.extend([piece.span()] * len(changed))
+    return offsets

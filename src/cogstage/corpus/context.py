@@ -152,7 +152,7 @@ def _effect(cells: Sequence[str], where: str) -> Effect | None:
 
 def _alternatives(cue: str) -> Iterator[str]:
     parts = re.split(r"\(([^()]*)\)", cue)
-    choices = [part.split("|") if place % 2 else [part] for place, part in enumerate(parts)]
+    choices = [part.split("|") if position % 2 else [part] for position, part in enumerate(parts)]
     for chosen in itertools.product(*choices):
         yield "".join(chosen)
 
@@ -175,16 +175,16 @@ def flags_of(mentions: Sequence[tuple[int, int]], cues: Sequence[Cue], start: in
     done: dict[int, int] = {}  # flags -> mentions before this one have them already, or not from a scope still to come
     for begin, limit, flag in scopes:
         first, last = bisect_left(firsts, begin), bisect_right(lasts, limit)
-        for place in range(max(first, done.get(flag, 0)), last):
-            flags[place] |= flag
+        for position in range(max(first, done.get(flag, 0)), last):
+            flags[position] |= flag
         done[flag] = max(last, done.get(flag, 0))
     return flags
 
 
 def _inside(cue: Cue, firsts: Sequence[int], lasts: Sequence[int]) -> bool:
     """Whether a cue is part of a mention."""
-    place = bisect_right(firsts, cue.start) - 1
-    return place >= 0 and cue.end <= lasts[place]
+    position = bisect_right(firsts, cue.start) - 1
+    return position >= 0 and cue.end <= lasts[position]
 
 
 def _forward(cues: Sequence[Cue], end: int) -> Iterator[tuple[int, int, int]]:
@@ -194,9 +194,9 @@ def _forward(cues: Sequence[Cue], end: int) -> Iterator[tuple[int, int, int]]:
         for effect in cue.effects:
             if effect.forward:
                 limit = min(end, cue.end + effect.reach)
-                for flags, place in stops.items():
-                    if flags & effect.flags and place < limit:
-                        limit = place
+                for flags, position in stops.items():
+                    if flags & effect.flags and position < limit:
+                        limit = position
                 yield cue.end, limit, effect.flags
         for effect in cue.effects:
             if effect.stop:
@@ -210,9 +210,9 @@ def _backward(cues: Sequence[Cue], start: int) -> Iterator[tuple[int, int, int]]
         for effect in cue.effects:
             if effect.backward:
                 limit = max(start, cue.start - effect.reach)
-                for flags, place in stops.items():
-                    if flags & effect.flags and place > limit:
-                        limit = place
+                for flags, position in stops.items():
+                    if flags & effect.flags and position > limit:
+                        limit = position
                 yield limit, cue.start, effect.flags
         for effect in cue.effects:
             if effect.stop:

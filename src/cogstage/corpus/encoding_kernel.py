@@ -71,9 +71,9 @@ class TokenTable:
         odd = np.empty((n_odd, 3), np.int64)
         table = (self.keys, self.codes, self.tokens, self.pool, self.starts)
         length, found = _encode(raw, starts, table, self.kinds, FOLDED, out, begins, odd)
-        for place, start, end in odd[:found].tolist():
+        for position, start, end in odd[:found].tolist():
             token = text[start:end]
-            out[place] = ord(self.characters.get(token) or self.characters.get(fold_token(token), UNKNOWN))
+            out[position] = ord(self.characters.get(token) or self.characters.get(fold_token(token), UNKNOWN))
         return out[:length], begins
 
     def _meet(self, raw: np.ndarray) -> int:
@@ -94,15 +94,15 @@ def _slot(low, high, mask):  # type: ignore[no-untyped-def]
 def _key(raw, start, end, folded):  # type: ignore[no-untyped-def]
     """The two words of a token: its bytes, or (beyond 16) its first 8 and a digest of the others."""
     low, high = np.uint64(0), np.uint64(0)
-    for place in range(start, min(end, start + 8)):
-        low |= np.uint64(folded[raw[place]]) << np.uint64(8 * (place - start))
+    for position in range(start, min(end, start + 8)):
+        low |= np.uint64(folded[raw[position]]) << np.uint64(8 * (position - start))
     if end - start > 16:
         high = _OFFSET
-        for place in range(start + 8, end):
-            high = (high ^ np.uint64(folded[raw[place]])) * _PRIME
+        for position in range(start + 8, end):
+            high = (high ^ np.uint64(folded[raw[position]])) * _PRIME
     else:
-        for place in range(start + 8, end):
-            high |= np.uint64(folded[raw[place]]) << np.uint64(8 * (place - start - 8))
+        for position in range(start + 8, end):
+            high |= np.uint64(folded[raw[position]]) << np.uint64(8 * (position - start - 8))
     return low, high
 
 
@@ -147,20 +147,20 @@ def _code(raw, start, end, low, high, table, folded):  # type: ignore[no-untyped
 @numba.njit(inline="always")
 def _has_capital(raw, start, end):  # type: ignore[no-untyped-def]
     capital = False
-    for place in range(start, end):
-        capital = capital or 65 <= raw[place] <= 90
+    for position in range(start, end):
+        capital = capital or 65 <= raw[position] <= 90
     return capital
 
 
 @numba.njit(cache=True)
 def _is_wrapped(raw, start, end):  # type: ignore[no-untyped-def]
     lines, begun = 0, start
-    for place in range(start, end):
-        if raw[place] == 10:
-            if place - begun > WRAP_WIDTH:
+    for position in range(start, end):
+        if raw[position] == 10:
+            if position - begun > WRAP_WIDTH:
                 return False
             lines += 1
-            begun = place + 1
+            begun = position + 1
     return lines >= WRAP_LINES and end - begun <= WRAP_WIDTH
 
 
@@ -174,18 +174,18 @@ def _encode(raw, texts, table, kinds, folded, out, begins, odd):  # type: ignore
         line_start, first_line_end = begin, -1  # of the line under way; where the gap's first line end stands
         lines = 0  # line ends in the gap
         marked, gap_marked = False, False  # an end mark stands before (closers between); before this gap
-        place = begin
-        while place < end:
-            byte = raw[place]
+        position = begin
+        while position < end:
+            byte = raw[position]
             kind = kinds[byte] & 3
             if kind == SPACE:
                 if marked:
                     gap_marked, marked = True, False
                 if byte == 10:
                     if lines == 0:
-                        first_line_end = place
+                        first_line_end = position
                     lines += 1
-                place += 1
+                position += 1
                 continue
             if lines > 0:
                 wall = lines > 1
@@ -196,35 +196,35 @@ def _encode(raw, texts, table, kinds, folded, out, begins, odd):  # type: ignore
                 if wall and length > begins[text]:
                     out[length] = _BREAK
                     length += 1
-                for back in range(place - 1, begin - 1, -1):
+                for back in range(position - 1, begin - 1, -1):
                     if raw[back] == 10:
                         line_start = back + 1
                         break
                 lines = 0
             gap_marked = False
-            token_start = place
+            token_start = position
             ascii_alone = byte < 128
-            place += 1
+            position += 1
             if kind == WORD:
                 marked = False
-                while place < end and kinds[raw[place]] & 3 == WORD:
-                    ascii_alone = ascii_alone and raw[place] < 128
-                    place += 1
+                while position < end and kinds[raw[position]] & 3 == WORD:
+                    ascii_alone = ascii_alone and raw[position] < 128
+                    position += 1
             elif byte == 46 or byte == 33 or byte == 63:  # . ! ?
                 marked = True
             elif not (byte == 34 or byte == 39 or byte == 41 or byte == 93 or byte == 0x201D or byte == 0x2019):
                 marked = False  # " ' ) ] ” ’ may stand behind the mark
             if ascii_alone:
                 code = np.uint32(_UNKNOWN)
-                if place - token_start <= LONGEST_EXACT and _has_capital(raw, token_start, place):
-                    low, high = _key(raw, token_start, place, AS_WRITTEN)
-                    code = _code(raw, token_start, place, low, high, table, AS_WRITTEN)
+                if position - token_start <= LONGEST_EXACT and _has_capital(raw, token_start, position):
+                    low, high = _key(raw, token_start, position, AS_WRITTEN)
+                    code = _code(raw, token_start, position, low, high, table, AS_WRITTEN)
                 if code == _UNKNOWN:
-                    low, high = _key(raw, token_start, place, folded)
-                    code = _code(raw, token_start, place, low, high, table, folded)
+                    low, high = _key(raw, token_start, position, folded)
+                    code = _code(raw, token_start, position, low, high, table, folded)
                 out[length] = code
             else:
-                odd[n_odd, 0], odd[n_odd, 1], odd[n_odd, 2] = length, token_start, place
+                odd[n_odd, 0], odd[n_odd, 1], odd[n_odd, 2] = length, token_start, position
                 n_odd += 1
             length += 1
         out[length] = _BREAK

@@ -121,8 +121,8 @@ class Lexicon:
             raise UsageError(f"unknown ambiguity rule {ambiguity}; known are {', '.join(AMBIGUITIES)}")
         stopped = read_stop_list(stop_list)
         tables = expand(paths)
-        place = lexicon_cache.place(cache, tables, [ambiguity, sorted(stopped), variants, any_case])
-        if place is not None and (kept := lexicon_cache.load(place, bad)) is not None:
+        kept_at = lexicon_cache.entry_path(cache, tables, [ambiguity, sorted(stopped), variants, any_case])
+        if kept_at is not None and (kept := lexicon_cache.load(kept_at, bad)) is not None:
             return kept
         counted = BadRows(skip=bad.skip)
         rows = read_rows(tables, required=["term"], optional=["concept", "name", "type"], bad=counted)
@@ -132,8 +132,8 @@ class Lexicon:
         )
         where = ", ".join(map(str, tables))
         lexicon = cls.build(entries, ambiguity, stopped, variants, counted, where, any_case)
-        if place is not None:
-            lexicon_cache.save(lexicon, place, counted)
+        if kept_at is not None:
+            lexicon_cache.save(lexicon, kept_at, counted)
         bad.add(counted)
         return lexicon
 
@@ -271,12 +271,12 @@ def _add_cases(keys: list[Tokens], pattern_terms: list[int]) -> None:
         return
     taken = set(keys)
     for tokens, term in list(zip(keys, pattern_terms, strict=True)):
-        at = [place for place, token in enumerate(tokens) if token in exact]
+        at = [position for position, token in enumerate(tokens) if token in exact]
         choices = product((False, True), repeat=len(at)) if len(at) <= MOST_CASES else [(True,) * len(at)]
         for chosen in choices:
             cased = list(tokens)
-            for place in compress(at, chosen):
-                cased[place] = exact[cased[place]]
+            for position in compress(at, chosen):
+                cased[position] = exact[cased[position]]
             if (key := tuple(cased)) not in taken:
                 taken.add(key)
                 keys.append(key)

@@ -35,7 +35,7 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cogstage" / "lexicons"
 
 
-def place(cache: Path | str | bool, files: Sequence[Path], options: list[Any]) -> Path | None:
+def entry_path(cache: Path | str | bool, files: Sequence[Path], options: list[Any]) -> Path | None:
     """Where the compiled form of these files read with these options is kept; None if it is kept nowhere."""
     if cache is False:
         return None

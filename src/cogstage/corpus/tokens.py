@@ -106,7 +106,7 @@ def sentence_breaks(text: str) -> Iterator[tuple[int, bool]]:
         yield from _plain_breaks(text)
         return
     last = 0
-    for position, line_end in merge(_plain_breaks(text), ((place, False) for place in inside), key=itemgetter(0)):
+    for position, line_end in merge(_plain_breaks(text), ((index, False) for index in inside), key=itemgetter(0)):
         if position > last:  # one that both see comes from the plain breaks, which are merged first
             yield position, line_end
             last = position
@@ -131,8 +131,8 @@ def _inner_breaks(text: str) -> list[int]:
                 breaks.append(item.start())
                 expected += 1
     if "•" in text:
-        breaks.extend(place.start() for place in re.finditer("•", text))
-    return sorted(place for place in breaks if place > 0)
+        breaks.extend(index.start() for index in re.finditer("•", text))
+    return sorted(index for index in breaks if index > 0)
 
 
 def _plain_breaks(text: str) -> Iterator[tuple[int, bool]]:

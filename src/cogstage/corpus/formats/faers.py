@@ -157,11 +157,11 @@ class _Reports:
         """Case and day of a report; None for one that does not count."""
         if not report.isdecimal() or len(report) > 18:
             return None
-        place = int(np.searchsorted(self._reports, int(report)))
-        if place == len(self._reports) or self._reports[place] != int(report):
+        position = int(np.searchsorted(self._reports, int(report)))
+        if position == len(self._reports) or self._reports[position] != int(report):
             return None
-        day = int(self._days[place])
-        return str(self._cases[place]), datetime.date.fromordinal(day) if day else None
+        day = int(self._days[position])
+        return str(self._cases[position]), datetime.date.fromordinal(day) if day else None
 
 
 def _day(row: dict[str, Any]) -> int:

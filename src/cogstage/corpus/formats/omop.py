@@ -230,11 +230,11 @@ class NoteOwners:
     def owner(self, note: str) -> tuple[str | None, datetime.date | None]:
         """Patient and day of a note; None where NOTE does not tell."""
         key = np.uint64(_hashed(note))
-        place = int(np.searchsorted(self._notes, key))
-        if place == len(self._notes) or self._notes[place] != key:
+        position = int(np.searchsorted(self._notes, key))
+        if position == len(self._notes) or self._notes[position] != key:
             return None, None
-        day = int(self._days[place])
-        return self._patients[self._people[place]] or None, datetime.date.fromordinal(day) if day else None
+        day = int(self._days[position])
+        return self._patients[self._people[position]] or None, datetime.date.fromordinal(day) if day else None
 
 
 def _hashed(note: str) -> int:
