@@ -121,7 +121,7 @@ def test_striking_out_and_saving_a_correction(server: web_browser.Server, tmp_pa
         driver.get(server.url + "/corrections")
         row = driver.find_element("css selector", "table.list tbody tr").text
         assert "Dr Test" in row
-        assert reason.split(" Assumed")[0].split(" Known")[0].split("\n")[0] in row
+        assert reason.split(" Assumed")[0].split(" Not recognised")[0].split(" Known")[0].split("\n")[0] in row
 
 
 def test_the_picture_answers(server: web_browser.Server, tmp_path: Path, chromium: None) -> None:

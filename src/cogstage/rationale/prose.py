@@ -31,7 +31,12 @@ def prose(prediction: Prediction) -> list[str]:
 
 def _sentence(reason: Reason, p: Prediction, side: str) -> str:
     """One reason: what it says, whether it is known, why it bears on the question."""
-    standing = "It is known" if reason.known_fact else f"The model assumes ({reason.relation_probability:.2f})"
+    if reason.known_fact:
+        standing = "It is known"
+    elif reason.recognised:
+        standing = f"The model assumes ({reason.relation_probability:.2f})"
+    else:
+        standing = f"The model does not recognise ({reason.relation_probability:.2f})"
     likenesses = [
         f"{own.name} is like {asked.name}"
         for own, asked, association in (

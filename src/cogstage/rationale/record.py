@@ -57,6 +57,11 @@ class Reason:
     tail_association: Association | None  # None: the tail is the question's own
 
     @property
+    def recognised(self) -> bool:
+        """Whether the triple is a known fact or more likely than not; an unrecognised one may speak against."""
+        return self.known_fact or self.relation_probability >= 0.5
+
+    @property
     def triple(self) -> Triple:
         """Keys and relation, as what-if questions and corrections name it."""
         return self.head.key, self.relation, self.tail.key
