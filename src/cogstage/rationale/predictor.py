@@ -81,9 +81,15 @@ class StagedPredictor:
         return answer
 
     def logits(self, head: np.ndarray, tail: np.ndarray, target: int) -> np.ndarray:
-        """Uncalibrated logits of pairs of nodes. float64 (B,)."""
-        logit: np.ndarray = self.answer(head, tail, target).weighed.logit.double().numpy()
-        return logit
+        """Uncalibrated logits of pairs of nodes, summed in double precision as in a record. float64 (B,)."""
+        weighed, n = self.answer(head, tail, target).weighed, self.network.config.reasons
+        best, worst = (
+            weighed.contribution.gather(1, at[:, :n]).double()
+            for at in (weighed.strongest_for, weighed.strongest_against)
+        )
+        logit = weighed.baseline.detach().double() + best.clamp(min=0).sum(1) + worst.clamp(max=0).sum(1)
+        result: np.ndarray = logit.numpy()
+        return result
 
     def reasons(self, head: np.ndarray, tail: np.ndarray, target: int, calibration: Calibration) -> ReasonArrays:
         """The reasons of pairs of nodes."""
