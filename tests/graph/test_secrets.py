@@ -5,30 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
+from planted_secrets import SECRET, folder_holds
 
 from cogstage.graph.build import build_graph
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.options import BuildOptions, Private
 
-SECRET = "zebra"  # part of everything that only one patient's records say
 PRIVATE = Private(8.0, 0.01, 3)
-
-
-def folder_holds(folder: Path, secret: str) -> list[str]:
-    """Files of a folder that hold the secret: in their names, in their bytes, or in what Parquet compresses."""
-    found = []
-    for path in sorted(folder.rglob("*")):
-        if secret in path.name.lower():
-            found.append(str(path))
-        if path.is_file():
-            raw = path.read_bytes().lower()
-            if path.suffix == ".parquet":
-                raw += str(pq.read_table(path).to_pydict()).lower().encode()
-            if any(secret.encode(coding) in raw for coding in ("utf-8", "utf-16-le", "utf-32-le")):
-                found.append(str(path))
-    return found
 
 
 def coded_table(folder: Path) -> Path:
