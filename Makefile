@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := .stamps
 
-.PHONY: demo test test-fast lint types imports unit bench mutants browser sbom clean
+.PHONY: demo test test-fast lint types imports unit bench mutants browser sbom docs clean
 
 demo: $(STAMPS)/core
 	$(BIN)/cogstage demo --out demo
@@ -33,6 +33,12 @@ bench: $(STAMPS)/bench
 
 mutants: $(STAMPS)/all
 	$(BIN)/python scripts/mutants.py
+
+# The documentation site in site/, from docs/; a broken link or a page outside the navigation is an error.
+docs: $(STAMPS)/core
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[docs]"
+	$(BIN)/python scripts/reference_pages.py
+	$(BIN)/mkdocs build --strict --quiet
 
 # What is installed, with versions and licences, as a CycloneDX file for those who must check it.
 sbom: $(STAMPS)/core
@@ -63,4 +69,4 @@ $(STAMPS)/bench: $(STAMPS)/all
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(STAMPS) demo artefacts build dist sbom.json src/*.egg-info
+	rm -rf $(VENV) $(STAMPS) demo artefacts build dist site sbom.json src/*.egg-info

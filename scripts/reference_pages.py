@@ -1,0 +1,114 @@
+"""Write docs/reference/cli.md and python.md from the code: python scripts/reference_pages.py"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer.main
+
+import cogstage
+from cogstage.cli.main import app
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
+
+
+def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Every command of the app with its words."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*path, name))
+        else:
+            yield " ".join((*path, name)), command
+
+
+def cli_page() -> str:
+    """All commands: what they do, an example, and their options by panel."""
+    lines = ["# Command line", "", "Generated from the code by `scripts/reference_pages.py`.", ""]
+    for words, command in commands(typer.main.get_command(app)):
+        text = f"{inspect.cleandoc(command.help)}\n\n{command.epilog or ''}"
+        example = re.search(r"Example: (cogstage .+?)(?:\n\n|$)", text, re.S)
+        summary = inspect.cleandoc(command.help).split("\n\n")[0]
+        lines += [f"## cogstage {words}", "", " ".join(summary.split()), ""]
+        if example:
+            lines += ["```bash", " ".join(example.group(1).split()), "```", ""]
+        lines += ["| option | value | default | meaning |", "|---|---|---|---|"]
+        for option in command.params:
+            if option.name != "help":
+                lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in _row(option))} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _row(option: Any) -> tuple[str, str, str, str]:
+    argument = option.param_type_name == "argument"
+    name = option.metavar or option.name.upper()
+    flag = getattr(option, "is_flag", False)
+    names = name if argument else ", ".join([*option.opts, *option.secondary_opts])
+    default = option.default
+    if option.required:
+        shown = "required"
+    elif flag:
+        shown = "on" if default is True and option.secondary_opts else ""
+    elif isinstance(default, (str, int, float, Path)) and str(default):
+        shown = f"`{default}`"
+    else:
+        shown = ""
+    return f"`{names}`", "" if flag or argument else f"`{name}`", shown, option.help
+
+
+def python_page() -> str:
+    """All public names: signature, first paragraph of the docstring, public methods of classes."""
+    lines = ["# Python", "", "Generated from the docstrings by `scripts/reference_pages.py`.", ""]
+    for name in sorted(cogstage.__all__, key=str.lower):
+        thing = getattr(cogstage, name)
+        lines += [f"## {name}", ""]
+        if not callable(thing):
+            continue
+        if not (inspect.isclass(thing) and issubclass(thing, Exception)):
+            lines += ["```text", f"cogstage.{name}{_signature(thing)}", "```", ""]
+        lines += [_first(thing), ""]
+        if inspect.isclass(thing):
+            members = [(key, value) for key, value in vars(thing).items() if not key.startswith("_")]
+            methods = [(key, value) for key, value in members if _documented(value)]
+            lines += [f"- `{key}`: {_first(getattr(value, '__func__', value))}" for key, value in methods]
+            lines += [""] if methods else []
+    return "\n".join(lines)
+
+
+def _documented(value: Any) -> bool:
+    kinds = (property, classmethod, staticmethod)
+    return (inspect.isfunction(value) or isinstance(value, kinds)) and bool(inspect.getdoc(value))
+
+
+def _first(thing: Any) -> str:
+    return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
+
+
+def _signature(thing: Any) -> str:
+    try:
+        parameters = inspect.signature(thing).parameters.values()
+    except ValueError:
+        return "(...)"
+    return f"({', '.join(str(p.replace(annotation=p.empty, default=_plain(p.default))) for p in parameters)})"
+
+
+def _plain(default: Any) -> Any:
+    """The default as it can be printed: an enum as its value, an object without a literal form as ``...``."""
+    default = getattr(default, "value", default)
+    literal = default in (None, inspect.Parameter.empty) or isinstance(default, (str, int, float, tuple))
+    return default if literal else ...
+
+
+def main() -> None:
+    """Write both pages."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / "cli.md").write_text(cli_page(), encoding="utf-8")
+    (FOLDER / "python.md").write_text(python_page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
