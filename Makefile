@@ -61,7 +61,7 @@ $(STAMPS)/core: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(STAMPS)/all: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/pip install --quiet --constraint constraints.txt torch==2.13.0
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[spark,baselines,postgres,tensorboard,mcp,test]"
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[spark,baselines,postgres,tensorboard,mcp,docs,test]"
 	@mkdir -p $(STAMPS) && touch $@ $(STAMPS)/core
 
 $(STAMPS)/bench: $(STAMPS)/all
