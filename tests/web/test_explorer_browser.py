@@ -138,6 +138,7 @@ def test_the_picture_answers(server: web_browser.Server, tmp_path: Path, chromiu
         ActionChains(driver).move_to_element(number).perform()
         assert "lit" in driver.find_element("id", "reason-1").get_attribute("class")
         everything = len(shown())
+        assert not driver.find_element("id", "show-all").is_displayed()  # nothing is filtered yet
         slider = wait_for(driver, "#weakest")
         slider.send_keys(Keys.END)
         assert len(shown()) == 1
