@@ -159,6 +159,9 @@ def test_train_command(small: tuple[Graph, Dataset], tmp_path: Path, capsys: pyt
     assert "dev F1" in printed.out
     assert not (out / "checkpoint").exists()
     assert CogStage.load(out).relations == ("may_treat",)
+    bands = CogStage.load(out).metrics["hit_rate"]["may_treat"]["head"]  # what the explorer's lists show
+    assert bands[0]["from"] == bands[0]["to"] == 1
+    assert all(0 <= band["rate"] <= 1 for band in bands)
     assert exit_code([*command, *settings, "--json"]) == 0  # a model folder may be replaced
     assert json.loads(capsys.readouterr().out)["dev"]["may_treat"]["pairs"] == 78
     for wrong, message in (

@@ -107,3 +107,12 @@ def test_what_if_on_the_command_line(small_model_folder: Path, capsys: pytest.Ca
     code, _, err = cogstage(capsys, *base, "--without", "nonsense")
     assert code == 2
     assert "is not a triple" in err
+
+
+def test_prose_on_the_command_line(small_model_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = cogstage(capsys, "explain", str(small_model_folder), "C004", "C007", "-r", "causes", "--prose")
+    assert code == 0
+    lines = out.strip().splitlines()
+    assert 2 <= len(lines) <= 5
+    assert lines[0].startswith("It is ")
+    assert "Drug number 4 causes Disorder number 7" in lines[0]

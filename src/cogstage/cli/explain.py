@@ -96,6 +96,9 @@ def explain(
     by: str | None = BY,
     known_only: bool = KNOWN,
     as_json: bool = AS_JSON,
+    prose: bool = typer.Option(
+        False, "--prose", help="Print two to five plain sentences instead of the sum.", rich_help_panel=panels.OUTPUT
+    ),
     html: bool = typer.Option(
         False, "--html", help="Print one self-contained HTML page.", rich_help_panel=panels.OUTPUT
     ),
@@ -126,7 +129,12 @@ def explain(
         loaded.check_pair(*nodes)
         relations = [relation] if relation else list(loaded.relations)
         predictions = [loaded.predict_batch([nodes[0]], [nodes[1]], name, k, choose)[0] for name in relations]
-    _show(predictions, as_json, html, out)
+    if prose:
+        from cogstage.rationale.prose import prose as sentences
+
+        typer.echo("\n\n".join("\n".join(sentences(prediction)) for prediction in predictions))
+    else:
+        _show(predictions, as_json, html, out)
     if failed:
         raise typer.Exit(1)
 

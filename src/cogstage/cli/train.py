@@ -94,6 +94,7 @@ def train(
     """
     from cogstage.errors import UsageError
     from cogstage.estimator import CogStage, preset_config
+    from cogstage.evaluation.hit_rate import hit_rates
     from cogstage.graph.cooccurrence import Graph
     from cogstage.knowledge.dataset import Dataset
     from cogstage.model_folder import CHECKPOINT, check_output
@@ -107,10 +108,11 @@ def train(
     names: str | list[str] = [name.strip() for name in relation.split(",")]
     model = CogStage("all" if names == ["all"] else names, preset=preset, seed=seed, **config.to_dict())
     processes = join()
+    view = Dataset.load(dataset).for_fitting()
     try:
         model.fit(
             Graph.load(graph),
-            Dataset.load(dataset),
+            view,
             progress=progress() if processes.first else SILENT,
             checkpoint=out / CHECKPOINT,
             checkpoint_every=checkpoint_every,
@@ -120,6 +122,7 @@ def train(
             tensorboard=tensorboard,
         )
         if processes.first:
+            model.metrics["hit_rate"] = hit_rates(model, view, model.relations)
             model.save(out)
             show(model, out, as_json)
     finally:

@@ -16,6 +16,7 @@ from cogstage.artefact import new_folder
 from cogstage.data import embedded
 from cogstage.data.embedded import TextbookPair
 from cogstage.evaluation.cases import Case
+from cogstage.evaluation.hit_rate import hit_rates
 from cogstage.evaluation.metrics import score
 from cogstage.knowledge.build import build_dataset
 from cogstage.knowledge.dataset import Dataset
@@ -103,6 +104,7 @@ def run_demo(out: Path, options: DemoOptions | None = None, progress: Progress =
         )
         settings = {**QUICKER, **options.training}
         model = CogStage("all", seed=options.seed, **settings).fit(graph, data, progress=progress)
+        model.metrics["hit_rate"] = hit_rates(model, data.for_fitting(), model.relations, most=15)
         model.save(folder / "model")
         scores = _scores(graph, data, model, options.seed, progress)
         figures = {
