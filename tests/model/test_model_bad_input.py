@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from benchmarks.planted import Plan, planted
 from save_planted import save_both
 
+from cogstage.artefact import lock_folder
 from cogstage.cli.main import run
 from cogstage.errors import CogstageError, UsageError
 from cogstage.estimator import PRESETS, CogStage, preset_config
@@ -181,6 +183,31 @@ def test_train_command(small: tuple[Graph, Dataset], tmp_path: Path, capsys: pyt
         assert exit_code([*command, *settings, *wrong]) == 2
         assert message in capsys.readouterr().err
         assert sorted(tmp_path.iterdir()) == there  # a training that cannot begin leaves nothing behind
+
+
+def test_two_trainings_into_one_folder(
+    small: tuple[Graph, Dataset], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second stops at once with a line that names the first."""
+    graph, data = save_both(*small, tmp_path)
+    out, held, go_on = tmp_path / "model", threading.Event(), threading.Event()
+
+    def first() -> None:
+        with lock_folder(out):
+            held.set()
+            go_on.wait(60)
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    assert held.wait(60)
+    try:
+        command = ["train", "--graph", str(graph), "--dataset", str(data), "--relation", "may_treat", "--out", str(out)]
+        assert exit_code(command) == 2
+        assert "is being written by" in capsys.readouterr().err
+    finally:
+        go_on.set()
+        thread.join()
+    assert not out.exists()
 
 
 def exit_code(arguments: list[str]) -> int:

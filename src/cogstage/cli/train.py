@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +93,7 @@ def train(
 
     Several processes: torchrun --nproc-per-node 2 --no-python cogstage train --graph graph --dataset data --out model
     """
+    from cogstage.artefact import lock_folder, one_line_if_full
     from cogstage.errors import UsageError
     from cogstage.estimator import CogStage, preset_config
     from cogstage.evaluation.hit_rate import hit_rates
@@ -109,22 +111,24 @@ def train(
     model = CogStage("all" if names == ["all"] else names, preset=preset, seed=seed, **config.to_dict())
     processes = join()
     view = Dataset.load(dataset).for_fitting()
+    mine = lock_folder(out) if processes.first else nullcontext()
     try:
-        model.fit(
-            Graph.load(graph),
-            view,
-            progress=progress() if processes.first else SILENT,
-            checkpoint=out / CHECKPOINT,
-            checkpoint_every=checkpoint_every,
-            resume=resume,
-            time_limit=None if time_limit is None else 60.0 * time_limit,
-            trace=trace,
-            tensorboard=tensorboard,
-        )
-        if processes.first:
-            model.metrics["hit_rate"] = hit_rates(model, view, model.relations)
-            model.save(out)
-            show(model, out, as_json)
+        with mine, one_line_if_full(out):
+            model.fit(
+                Graph.load(graph),
+                view,
+                progress=progress() if processes.first else SILENT,
+                checkpoint=out / CHECKPOINT,
+                checkpoint_every=checkpoint_every,
+                resume=resume,
+                time_limit=None if time_limit is None else 60.0 * time_limit,
+                trace=trace,
+                tensorboard=tensorboard,
+            )
+            if processes.first:
+                model.metrics["hit_rate"] = hit_rates(model, view, model.relations)
+                model.save(out)
+                show(model, out, as_json)
     finally:
         leave()
 
