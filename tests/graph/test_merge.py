@@ -75,7 +75,8 @@ def test_merged_sites_are_the_bytes_of_one_build(
         if (tmp_path / "one" / name).exists():
             assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "merged" / name).read_bytes()
     made = Graph.load(tmp_path / "merged").made_with
-    assert made["documents"] == len(some)
+    counted = Graph.load(tmp_path / "one").made_with["documents"]  # copies of a patient's note count once
+    assert made["documents"] == counted <= len(some)
     assert made["merged"]["exact"] == (options.unit in ("document", "sentence"))
 
 
