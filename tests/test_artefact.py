@@ -23,11 +23,11 @@ HOLD = """
 import sys, os, time
 from cogstage.artefact import new_folder
 with new_folder(sys.argv[1], "graph", {}) as folder:
-    if sys.argv[2] == "fork" and os.fork() == 0:
-        time.sleep(60)
-        os._exit(0)
-    print("begun", flush=True)
+    child = os.fork() if sys.argv[2] == "fork" else 0
+    if child == 0:  # of the two, the child speaks: by then it has let go of its parent's locks
+        print("begun", flush=True)
     time.sleep(60)
+    os._exit(0)
 """
 
 
