@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cogstage.graph import kernels
+from cogstage.graph import matrix_kernels
 
-compiled: Any = kernels
+compiled: Any = matrix_kernels
 CHUNK = 1 << 20  # edges whose logarithms are held at a time
 
 

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from cogstage.graph import kernels
+from cogstage.graph import kernels, private_kernels
 from cogstage.graph.counting import Rows
 from cogstage.graph.edges import Edges
 from cogstage.graph.options import Private
@@ -54,7 +54,7 @@ def bounded_edges(rows: Rows, key: np.ndarray, most: int, seed: int, lag: int | 
     day = np.empty(0, np.int32)
     if lag is not None and rows.day is not None:
         day = kernels.first_days(rows.group, rows.term, rows.day, len(key))
-    found, which = kernels.bounded_pairs(
+    found, which = private_kernels.bounded_pairs(
         rows.group, rows.unit, rows.term, key, most, seed, day, 0 if lag is None else lag
     )
     pairs, at, count = np.unique(found, return_inverse=True, return_counts=True)
