@@ -224,10 +224,20 @@ def _holder(file: Path) -> str:
 # --- folders ---
 
 
+def check_writable(path: Path) -> None:
+    """Raise before any work is done unless files can be written to the folder ``path``, which is made."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
 def check_target(path: Path, kind: str) -> None:
     """Raise unless an artefact of this kind may be written to ``path``."""
     if path.exists() and not is_artefact(path, kind) and not (path.is_dir() and not any(path.iterdir())):
-        raise UsageError(f"{path} is there already and is not a {kind} folder; choose another --out or remove it")
+        raise UsageError(f"{path} is there already and is not a {kind} folder; choose another `out` or remove it")
 
 
 @contextmanager

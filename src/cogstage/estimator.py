@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cogstage.artefact import software_version
+from cogstage.choices import Preset, check_choice
 from cogstage.errors import UsageError
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.pair_counts import PairCounts
@@ -31,13 +32,11 @@ from cogstage.training.calibration import Calibration, sigmoid
 from cogstage.triples import TripleIndex, Triples, UsualTypes
 
 BATCH = 512  # pairs predicted together
-PRESETS = ("default", "paper")
 
 
 def preset_config(preset: str) -> Options:
     """The configuration of a preset; an unknown name raises."""
-    if preset not in PRESETS:
-        raise UsageError(f"unknown preset {preset}; choose one of {', '.join(PRESETS)}")
+    check_choice("preset", preset, Preset)
     if preset == "paper":
         from cogstage.model.paper import PaperConfig
 

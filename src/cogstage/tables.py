@@ -74,7 +74,7 @@ class BadRows:
     def report(self, message: str, lines: int = 1) -> None:
         """Raise the message, or count it and keep the first few for the closing words."""
         if not self.skip:
-            raise CogstageError(f"{message} (--skip-bad leaves such rows out and counts them)")
+            raise CogstageError(f"{message} (`skip` leaves such rows out and counts them)")
         self.count += 1
         self.lines += lines
         if len(self.first) < 5:

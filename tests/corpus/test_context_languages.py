@@ -107,7 +107,7 @@ def test_examples_of_what_is_left_out(tmp_path: Path) -> None:
     texts = ["No fever, no cough, no rash.", "Mother had diabetes.", "He has a rash.", "History of rash."]
     notes = put(tmp_path / "n.tsv", "doc_id\ttext\n" + "".join(f"{n}\t{text}\n" for n, text in enumerate(texts)))
     lexicon = put(tmp_path / "l.tsv", "term\n" + "\n".join(TERMS) + "\n")
-    arguments = ["context", str(notes), "--lexicon", str(lexicon), "--count", "2"]
+    arguments = ["context", str(notes), "--lexicon", str(lexicon), "--examples", "2"]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     shown = [line.split("  (")[0] for line in result.stdout.splitlines()]

@@ -148,7 +148,7 @@ def test_a_rationale_measure_is_one_file(
 ) -> None:
     (copied / "cogstage" / "evaluation" / "rationale_measures" / "how_many.py").write_text(MEASURE, encoding="utf-8")
     data = save_small_data(tmp_path / "data")
-    arguments = ["-d", str(data), "-r", "causes", "--rationales", "--count", "20", "--ranking-heads", "0"]
+    arguments = ["-d", str(data), "-r", "causes", "--rationales", "--rationale-pairs", "20", "--ranking-heads", "0"]
     done = run(copied, "evaluate", str(small_model_folder), *arguments)
     assert done.returncode == 0, done.stderr
     assert re.search(r"number of reasons +\d", done.stdout)

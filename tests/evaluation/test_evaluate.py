@@ -72,7 +72,7 @@ def test_dev_and_one_relation(data: Dataset) -> None:
 
 def test_wrong_calls(data: Dataset) -> None:
     model: Any = Oracle(data)
-    with pytest.raises(UsageError, match="no split validation"):
+    with pytest.raises(UsageError, match="`split` must be one of train, dev, test, not validation"):
         evaluate(model, data, "validation")
     with pytest.raises(UsageError, match="no relation symptom_of"):
         evaluate(model, data, relations=["symptom_of"])

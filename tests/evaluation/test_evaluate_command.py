@@ -100,7 +100,7 @@ def test_another_graph(small_model_folder: Path, tmp_path: Path, capsys: pytest.
     kept = np.random.default_rng(0).random(graph.n_edges) < 0.5
     Graph(graph.vocabulary, graph.source[kept], graph.target[kept], graph.count[kept]).save(tmp_path / "half")
     folder = save_small_data(tmp_path / "data")
-    arguments = [small_model_folder, "-d", folder, "--ranking-heads", "0", "--json", "--split", "dev"]
+    arguments = [small_model_folder, "-d", folder, "--ranking-heads", "0", "--json", "--on", "dev"]
     before = json.loads(evaluate(capsys, *arguments)[0])
     after = json.loads(evaluate(capsys, *arguments, "--graph", tmp_path / "half")[0])
     auroc = [result["floor"]["causes"]["ppmi"]["auroc"]["value"] for result in (before, after)]

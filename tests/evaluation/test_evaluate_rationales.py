@@ -17,7 +17,7 @@ def test_evaluate_with_rationales_and_a_second_seed(
     data = save_small_data(tmp_path / "data")
     other = small_model(shared_folder, seed=1)
     arguments = ["evaluate", str(small_model_folder), "-d", str(data), "--rationales", "--also", str(other)]
-    arguments += ["--count", "40", "--ranking-heads", "5", "-r", "may_treat", "--out", str(tmp_path / "out")]
+    arguments += ["--rationale-pairs", "40", "--ranking-heads", "5", "-r", "may_treat", "--out", str(tmp_path / "out")]
     with pytest.raises(SystemExit) as ended:
         run(arguments)
     assert not ended.value.code
@@ -42,7 +42,7 @@ def test_cases_by_seed_in_every_form(
     printed = {}
     for form in ("text", "markdown", "latex", "html", "jsonl"):
         with pytest.raises(SystemExit) as ended:
-            run([*base, "--format", form])
+            run([*base, "--output-format", form])
         assert not ended.value.code
         printed[form] = capsys.readouterr().out
     assert "predicted" in printed["text"]
@@ -51,5 +51,5 @@ def test_cases_by_seed_in_every_form(
     assert "</html>" in printed["html"]
     assert len(printed["jsonl"].splitlines()) == 2
     with pytest.raises(SystemExit) as ended:
-        run([*base, "--format", "docx"])
+        run([*base, "--output-format", "docx"])
     assert ended.value.code == 2

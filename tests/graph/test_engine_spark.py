@@ -63,7 +63,7 @@ def same_bytes(one: Path, other: Path) -> bool:
 
 def test_spark_writes_the_identical_graph(tmp_path: Path, notes: list[Path]) -> None:
     lexicon = tmp_path / "lexicon.tsv"
-    options = BuildOptions(unit="patient-window", window=90, per="patient", codes="both", suppress_below=3)
+    options = BuildOptions(unit="patient-window", window=90, per="patient", content="both", suppress_below=3)
     for engine in ("local", "spark"):
         build_graph(notes, tmp_path / engine, lexicon, options, engine=engine, master="local[2]")
     assert same_bytes(tmp_path / "local", tmp_path / "spark")

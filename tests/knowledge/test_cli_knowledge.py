@@ -61,7 +61,9 @@ def test_umls_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[
     )
     assert code == 0
     assert json.loads(out)["relations"] == {"may_treat": 1}
-    code, _, err = cogstage(capsys, "facts", "umls", folder, "-s", "NOSUCH", "--out", tmp_path / "other")
+    code, _, err = cogstage(
+        capsys, "facts", "umls", folder, "--source-vocabulary", "NOSUCH", "--out", tmp_path / "other"
+    )
     assert code == 1
     assert "no facts were found, and nothing was written" in err
     assert "of other sources 1" in err

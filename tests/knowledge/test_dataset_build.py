@@ -4,7 +4,7 @@ import hashlib
 import json
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -13,14 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from knowledge_files import graph_of
 
+from cogstage.choices import NegativeKind
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.build import build_dataset
 from cogstage.knowledge.dataset import SPLITS, Dataset
 from cogstage.knowledge.facts import Facts
-from cogstage.knowledge.negatives import Negatives
 
-MODES = [mode.value for mode in Negatives]
+MODES = list(get_args(NegativeKind))
 SLOW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -233,11 +233,11 @@ def test_a_relation_where_nearly_every_pair_is_a_fact(tmp_path: Path) -> None:
 def test_wrong_options_are_said_before_anything_is_written(tmp_path: Path) -> None:
     graph, facts = popular_world(facts=200)
     for options, said in [
-        ({"negatives": "random"}, "unknown negatives random; there are uniform, degree, hard"),
-        ({"split": "warm"}, "unknown split warm"),
+        ({"negatives": "random"}, "`negatives` must be one of uniform, degree, hard, not random"),
+        ({"split": "warm"}, "`split` must be one of .* not warm"),
         ({"minimum": 0}, "at least 1"),
-        ({"cap": 50}, "below the minimum"),
-        ({"seed": -1}, "seed must not be negative"),
+        ({"cap": 50}, "must not lie below `minimum`"),
+        ({"seed": -1}, "`seed` must be at least 0"),
         ({"relations": ("cures",)}, "no facts of cures; the facts hold may_treat, causes"),
     ]:
         with pytest.raises(UsageError, match=said):

@@ -186,13 +186,13 @@ def test_ambiguous_names(tmp_path: Path, rule: str, expected: set[tuple[str, str
     rows = [mrrel(COMMON_COLD, "may_treat", ASPIRIN), mrrel(FEVER, "cause_of", COLD_WEATHER)]
     folder = write_umls(tmp_path / "meta", rows, conso)
     names = Names.of([("aspirin", "aspirin"), ("cold", "n1"), ("common cold", "n1"), ("fever", FEVER)])
-    facts = facts_from_umls(folder, names=names, ambiguous=rule)
+    facts = facts_from_umls(folder, names=names, ambiguity=rule)
     assert triples(facts) == expected
     counts = facts.made_with["names"]
     assert counts["ambiguous"] == 1
     assert counts["matched by identifier"] == 1
-    with pytest.raises(UsageError, match="unknown ambiguous last; there are first, all, skip"):
-        facts_from_umls(folder, names=names, ambiguous="last")
+    with pytest.raises(UsageError, match="`ambiguity` must be one of first, all, skip, not last"):
+        facts_from_umls(folder, names=names, ambiguity="last")
 
 
 def test_terms_without_concepts_are_matched_so_that_synonyms_stay_together(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -11,13 +12,13 @@ from knowledge_files import graph_of
 from sklearn.metrics import roc_auc_score
 from test_dataset_build import facts_of, popular_world
 
+from cogstage.choices import NegativeKind
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.auroc import auroc
 from cogstage.knowledge.build import build_dataset
 from cogstage.knowledge.dataset import SPLITS
 from cogstage.knowledge.leakage import FLOORS, stems
-from cogstage.knowledge.negatives import Negatives
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=1))
@@ -129,7 +130,7 @@ def test_the_readable_report_says_what_the_json_says(tmp_path: Path) -> None:
     text = (tmp_path / "data/leakage.txt").read_text()
     for warning in report["warnings"]:
         assert warning in text
-    for mode in (mode.value for mode in Negatives):
+    for mode in get_args(NegativeKind):
         assert f"{report[FLOORS][mode]['causes']['ppmi']:.3f}" in text
     assert "must be 0" in text
     assert "11.4%" in text

@@ -19,7 +19,7 @@ from cogstage.knowledge.edge_lookup import EdgeLookup
 from cogstage.knowledge.facts import Facts
 from cogstage.knowledge.leakage import BY_SPLIT, FLOORS
 from cogstage.knowledge.located import Concepts, Located
-from cogstage.knowledge.negatives import Negatives, draw_negatives
+from cogstage.knowledge.negatives import draw_negatives
 
 
 def dense_world(seed: int, heads: int, tails: int, facts: int, skew: float) -> tuple[Graph, Facts]:
@@ -75,7 +75,7 @@ def test_no_end_has_more_negatives_than_positives_in_any_split(
     facts = Located(("causes",), head, np.zeros(len(cells), np.int16), tail, concepts.pair(head, tail))
     side = rng.choice(3, len(cells), p=(0.7, 0.15, 0.15))
     edges = EdgeLookup(graph_of([f"n{i}" for i in range(heads + tails)], density=0.0))
-    drawn = draw_negatives(Negatives.DEGREE, facts, side, np.unique(facts.pair), concepts, edges, seed)
+    drawn = draw_negatives("degree", facts, side, np.unique(facts.pair), concepts, edges, seed)
     known = set(zip(head.tolist(), tail.tolist(), strict=True))
     everywhere: list[tuple[int, int]] = []
     gap = {}

@@ -149,7 +149,7 @@ def test_models_are_asked_about_the_data_sets_test_pairs(
         (tmp_path / world / "meta.json").write_text(json.dumps({"kind": "model", "format": 1}))
     source = read_source("open", tmp_path / "open", labels, 5)
     assert source.predictions.keys() == labels.keys()
-    with pytest.raises(UsageError, match="--dataset"):
+    with pytest.raises(UsageError, match="`dataset`"):
         read_source("open", tmp_path / "open", {}, 5)
     sources = ("-s", f"open={tmp_path / 'open'}", "-s", f"closed={tmp_path / 'closed'}")
     more = ("--dataset", tmp_path / "data", "--relation", "may_treat", "--cases", 7, "--false-positives", 3)

@@ -114,7 +114,7 @@ def test_the_power_command(capsys: pytest.CaptureFixture[str]) -> None:
                 "power",
                 "--studies",
                 "100",
-                "--pairs",
+                "--pairs-per-reviewer",
                 "12",
                 "--reviewers",
                 "8",

@@ -82,10 +82,10 @@ def test_the_first_source_alone_may_judge() -> None:
     [
         ({"cases": 0}, "at least one case"),
         ({"cases": -1, "false_positives": 3}, "negative"),
-        ({"repeats": 5}, "--repeats"),
-        ({"per_set": 0}, "--top"),
-        ({"threshold": 1.0}, "--threshold"),
-        ({"judged_by": "me"}, "--judged-by"),
+        ({"repeats": 5}, "`repeats`"),
+        ({"per_set": 0}, "`per_set`"),
+        ({"threshold": 1.0}, "`threshold`"),
+        ({"judged_by": "me"}, "`judged_by`"),
         ({"relation": "causes"}, "share no labelled pair"),
     ],
 )

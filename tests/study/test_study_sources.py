@@ -139,7 +139,7 @@ def test_known_facts_about_similar_terms(tmp_path: Path) -> None:
         assert all(graph.vocabulary.name[head] == r.head or graph.vocabulary.name[tail] == r.tail for r in said.reasons)
         assert said.probability == pytest.approx(1 - np.prod([1 - min(w, 1.0) for w in best]))
     assert len(source.predictions) > 20
-    with pytest.raises(UsageError, match="--dataset"):
+    with pytest.raises(UsageError, match="`dataset`"):
         read_source("known", embedded_graph, {}, 5)
 
 

@@ -201,5 +201,5 @@ def test_bad_databases_are_named_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(CogstageError, match="not a"):
         open_folder(folder)
     (folder / "study.sqlite").unlink()
-    with pytest.raises(UsageError, match="--database"):
+    with pytest.raises(UsageError, match="`database`"):
         open_folder(folder)

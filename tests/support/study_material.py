@@ -91,7 +91,7 @@ def crossover_source(quarter: int = 6) -> tuple[Source, dict[tuple[str, str, str
 def crossover_study(pairs: int = 8, **options: object) -> Study:
     """A crossover of eight pairs unless options say otherwise."""
     source, labels = crossover_source(max(6, pairs // 4))
-    made = StudyOptions(**{"protocol": "crossover", "pairs": pairs, "seed": 3, **options})  # type: ignore[arg-type]
+    made = StudyOptions(**{"protocol": "crossover", "pairs_per_reviewer": pairs, "seed": 3, **options})  # type: ignore[arg-type]
     return draw_study([source], labels, made)
 
 

@@ -6,76 +6,36 @@ from pathlib import Path
 
 import typer
 
-from cogstage.cli import panels
+from cogstage.cli import options
+from cogstage.cli.options import model_option, output_option, run_option
 
 
 def compare(
-    graph: Path = typer.Option(
-        ..., "--graph", "-g", help="Graph folder.", metavar="FOLDER", rich_help_panel=panels.INPUT
-    ),
-    dataset: list[Path] = typer.Option(
-        ...,
-        "--dataset",
-        "-d",
-        help="Data set folder; may be repeated, for other negatives or another split.",
-        metavar="FOLDER",
-        rich_help_panel=panels.INPUT,
-    ),
-    out: Path = typer.Option(
-        ...,
-        "--out",
-        "-o",
-        help="Folder for the results; finished runs in it are kept.",
-        metavar="FOLDER",
-        rich_help_panel=panels.OUTPUT,
-    ),
-    methods: str | None = typer.Option(
+    graph: Path = options.graph(),
+    dataset: list[Path] = options.dataset("may be repeated, for other negatives or another split"),
+    out: Path = options.out("folder for the results; finished runs in it are kept"),
+    methods: str | None = model_option(
         None,
         "--methods",
         "-m",
         help="Methods, comma-separated: names such as svd+ntn, degree, cogstage, or the groups "
         "floor, paper, modern, fresh, cogstage-variants. Default: floor,paper,fresh,cogstage-variants.",
         metavar="NAMES",
-        rich_help_panel=panels.MODEL,
     ),
-    seeds: int = typer.Option(
-        5, "--seeds", min=1, help="Number of seeds, counted from --seed.", metavar="N", rich_help_panel=panels.MODEL
-    ),
-    seed: int = typer.Option(0, "--seed", min=0, help="First random seed.", metavar="N", rich_help_panel=panels.MODEL),
-    relations: str | None = typer.Option(
-        None,
-        "--relations",
-        "-r",
-        help="Relations, comma-separated; all by default.",
-        metavar="NAMES",
-        rich_help_panel=panels.MODEL,
-    ),
-    jobs: int = typer.Option(
-        2, "--jobs", "-j", min=1, help="Number of processes, one core each.", metavar="N", rich_help_panel=panels.RUN
-    ),
-    ranking_heads: int = typer.Option(
-        200,
-        "--ranking-heads",
-        min=0,
-        help="Number of heads whose tails are ranked for MRR and Hits@k; 0 turns ranking off.",
-        metavar="N",
-        rich_help_panel=panels.MODEL,
-    ),
-    test: bool = typer.Option(
+    seeds: int = model_option(5, "--seeds", min=1, help="Number of seeds, counted from --seed.", metavar="N"),
+    seed: int = options.seed("the first of --seeds", min=0),
+    relation: list[str] = options.relation("all by default; may be repeated", []),
+    jobs: int = run_option(2, "--jobs", "-j", min=1, help="Number of runs at a time, one core each.", metavar="N"),
+    ranking_heads: int = options.RANKING_HEADS,
+    test: bool = model_option(
         False,
         "--test",
         help="Measure on the test pairs as well and show those figures; use it once, after all choices are made.",
-        rich_help_panel=panels.MODEL,
     ),
-    plots: bool = typer.Option(
-        True,
-        "--plots/--no-plots",
-        help="Draw bars, precision-recall curves and reliability curves.",
-        rich_help_panel=panels.OUTPUT,
+    plots: bool = output_option(
+        True, "--plots/--no-plots", help="Draw bars, precision-recall curves and reliability curves."
     ),
-    as_json: bool = typer.Option(
-        False, "--json", help="Print the results as JSON instead of a table.", rich_help_panel=panels.OUTPUT
-    ),
+    as_json: bool = options.as_json("the results, instead of a table"),
 ) -> None:
     """Compare methods on the same data sets, relations and seeds.
 
@@ -103,10 +63,10 @@ def compare(
     result = run(
         Graph.load(graph),
         data,
-        _listed(methods),
+        None if methods is None else [part.strip() for part in methods.split(",") if part.strip()],
         range(seed, seed + seeds),
         out,
-        _listed(relations),
+        relation or None,
         jobs,
         ranking_heads,
         plots,
@@ -117,7 +77,3 @@ def compare(
         print_json(json_ready(list(result.rows())))
     else:
         typer.echo(comparison_report(result).markdown())
-
-
-def _listed(text: str | None) -> list[str] | None:
-    return [part.strip() for part in text.split(",") if part.strip()] if text is not None else None

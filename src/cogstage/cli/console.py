@@ -5,11 +5,23 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from cogstage.progress import Progress
+
+if TYPE_CHECKING:
+    from cogstage.graph.cooccurrence import Graph
+    from cogstage.tables import BadRows
+
+
+def say(line: str) -> None:
+    """A line for the user, on stderr; parameters that the library names become flags."""
+    from cogstage.cli.flags import with_flags
+
+    typer.echo(with_flags(line), err=True)
 
 
 class PlainLines:
@@ -41,7 +53,7 @@ class PlainLines:
 
     def say(self, line: str) -> None:
         """A line for the user."""
-        typer.echo(line, err=True)
+        say(line)
 
 
 class Bar:
@@ -86,7 +98,7 @@ class Bar:
 
     def say(self, line: str) -> None:
         """A line for the user."""
-        typer.echo(line, err=True)
+        say(line)
 
     def _stop(self) -> None:
         if self._bar is not None:
@@ -102,3 +114,23 @@ def progress() -> Progress:
 def print_json(value: Any) -> None:
     """JSON for machines, on stdout."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def say_skipped(bad: BadRows) -> None:
+    """What was skipped and what should be known, on stderr."""
+    for line in bad.summary():
+        typer.echo(line, err=True)
+
+
+def save_graph(graph: Graph, out: Path, as_json: bool) -> None:
+    """Write a graph and say how large it is."""
+    graph.save(out)
+    report_graph(graph, out, as_json)
+
+
+def report_graph(graph: Graph, out: Path, as_json: bool) -> None:
+    """Say how large a written graph is."""
+    if as_json:
+        print_json({"nodes": graph.n_nodes, "edges": graph.n_edges, "out": str(out)})
+    else:
+        typer.echo(f"{out}: {graph.n_nodes:,} nodes, {graph.n_edges:,} edges")

@@ -6,71 +6,40 @@ from pathlib import Path
 
 import typer
 
-from cogstage.cli import panels
+from cogstage import choices
+from cogstage.cli import options
+from cogstage.cli.app import CommandGroup
 from cogstage.cli.console import print_json, progress
+from cogstage.cli.options import input_argument, input_option, model_option
 
-app = typer.Typer(
-    help="Build and describe data sets: facts on a graph, split, with negatives and a leakage report.",
-    no_args_is_help=True,
-)
+app = CommandGroup("Build and describe data sets: facts on a graph, split, with negatives and a leakage report.")
 
 
 @app.command()
 def build(
-    graph: Path = typer.Option(
-        ..., "--graph", "-g", help="Graph folder.", metavar="FOLDER", rich_help_panel=panels.INPUT
+    graph: Path = options.graph(),
+    facts: Path = input_option(..., "--facts", "-f", help="Facts folder.", metavar="FOLDER"),
+    out: Path = options.out("data set folder"),
+    negatives: choices.NegativeKind = model_option("degree", help="How negatives are sampled."),
+    split: choices.SplitKind = model_option(
+        "random", help="How facts are split: by pair, by unseen heads, by unseen tails, or by date."
     ),
-    facts: Path = typer.Option(
-        ..., "--facts", "-f", help="Facts folder.", metavar="FOLDER", rich_help_panel=panels.INPUT
-    ),
-    out: Path = typer.Option(
-        ..., "--out", "-o", help="Data set folder to write.", metavar="FOLDER", rich_help_panel=panels.OUTPUT
-    ),
-    negatives: str = typer.Option(
-        "degree", help="How negatives are sampled.", metavar="uniform|degree|hard", rich_help_panel=panels.MODEL
-    ),
-    split: str = typer.Option(
-        "random",
-        help="How facts are split: by pair, by unseen heads, by unseen tails, or by date.",
-        metavar="random|cold-head|cold-tail|time",
-        rich_help_panel=panels.MODEL,
-    ),
-    before: int | None = typer.Option(
+    before: int | None = model_option(
         None,
         metavar="YEAR",
         help="With --split time: train on facts stated before this year, test on later ones.",
-        rich_help_panel=panels.MODEL,
     ),
-    hold_out: Path | None = typer.Option(
+    hold_out: Path | None = input_option(
         None,
         help="Pairs to keep out of the data set (columns head, and tail or outcome), such as a reference set.",
         metavar="TABLE",
-        rich_help_panel=panels.INPUT,
     ),
-    outcomes: Path | None = typer.Option(
-        None,
-        help="With --hold-out: the concepts of each outcome (columns outcome, tail).",
-        metavar="TABLE",
-        rich_help_panel=panels.INPUT,
-    ),
-    relation: list[str] = typer.Option(
-        [],
-        "--relation",
-        "-r",
-        help="Use only this relation; may be repeated.",
-        metavar="NAME",
-        rich_help_panel=panels.MODEL,
-    ),
-    minimum: int = typer.Option(
-        100, help="Leave out relations with fewer facts in the graph.", metavar="N", rich_help_panel=panels.MODEL
-    ),
-    cap: int | None = typer.Option(
-        None, help="Keep at most this many facts per relation.", metavar="N", rich_help_panel=panels.MODEL
-    ),
-    seed: int = typer.Option(
-        0, help="Random seed; the same input and seed give the same bytes.", metavar="N", rich_help_panel=panels.MODEL
-    ),
-    as_json: bool = typer.Option(False, "--json", help="Print the manifest as JSON.", rich_help_panel=panels.OUTPUT),
+    outcomes: Path | None = options.OUTCOMES,
+    relation: list[str] = options.relation("all by default; may be repeated", []),
+    minimum: int = model_option(100, help="Leave out relations with fewer facts in the graph.", metavar="N"),
+    cap: int | None = model_option(None, help="Keep at most this many facts per relation.", metavar="N"),
+    seed: int = options.seed("the same input and seed give the same bytes"),
+    as_json: bool = options.as_json("the manifest"),
 ) -> None:
     """Build a data set: a 70/15/15 split, one negative per positive, and a leakage report.
 
@@ -109,10 +78,8 @@ def build(
 
 @app.command()
 def info(
-    folder: Path = typer.Argument(..., help="Data set folder.", metavar="FOLDER", rich_help_panel=panels.INPUT),
-    as_json: bool = typer.Option(
-        False, "--json", help="Print the manifest and the leakage report as JSON.", rich_help_panel=panels.OUTPUT
-    ),
+    folder: Path = input_argument(..., help="Data set folder.", metavar="FOLDER"),
+    as_json: bool = options.as_json("the manifest and the leakage report"),
 ) -> None:
     """Show a data set: options, counts, coverage of the facts, and the leakage report.
 
@@ -125,8 +92,8 @@ def info(
     if as_json:
         print_json({"manifest": dataset.manifest, "leakage": dataset.leakage})
         return
-    options = dataset.manifest.get("options", {})
-    typer.echo(f"{folder}: " + ", ".join(f"{key} {value}" for key, value in options.items() if value is not None))
+    built_with = dataset.manifest.get("options", {})
+    typer.echo(f"{folder}: " + ", ".join(f"{key} {value}" for key, value in built_with.items() if value is not None))
     typer.echo("")
     typer.echo("\n".join(coverage_text(dataset.manifest)))
     typer.echo("")

@@ -6,21 +6,14 @@ from pathlib import Path
 
 import typer
 
-from cogstage.cli import panels
+from cogstage.cli import options
 from cogstage.cli.console import print_json, progress
 
 
 def demo(
-    out: Path = typer.Option(
-        Path("demo"),
-        "--out",
-        "-o",
-        help="Folder for all results of the demo.",
-        metavar="FOLDER",
-        rich_help_panel=panels.OUTPUT,
-    ),
-    seed: int = typer.Option(0, "--seed", min=0, help="Random seed.", metavar="N", rich_help_panel=panels.MODEL),
-    as_json: bool = typer.Option(False, "--json", help="Print the metrics as JSON.", rich_help_panel=panels.OUTPUT),
+    out: Path = options.out("folder for all results of the demo", Path("demo")),
+    seed: int = options.seed(min=0),
+    as_json: bool = options.as_json("the metrics"),
 ) -> None:
     """Run the full pipeline on the embedded data set: build, train, evaluate, explain, report.
 

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from cogstage.cli import panels
+from cogstage import choices
+from cogstage.cli import options
+from cogstage.cli.app import CommandGroup
 from cogstage.cli.console import print_json, progress
+from cogstage.cli.options import input_argument, input_option, model_option
 
 if TYPE_CHECKING:
     from cogstage.knowledge.facts import Facts
@@ -16,81 +19,41 @@ if TYPE_CHECKING:
 
 UNMATCHED_SHOWN = 10
 
-app = typer.Typer(help="Read facts (head, relation, tail) from knowledge bases.", no_args_is_help=True)
+app = CommandGroup("Read facts (head, relation, tail) from knowledge bases.")
 
-GRAPH = typer.Option(
+GRAPH = options.graph("names are matched to its nodes", None)
+LEXICON = options.lexicon("names are matched to its terms", None)
+RELATION_MAP = model_option(
     None,
-    "--graph",
-    "-g",
-    help="Match names to the nodes of this graph.",
-    metavar="FOLDER",
-    rich_help_panel=panels.INPUT,
-)
-LEXICON = typer.Option(
-    None,
-    "--lexicon",
-    "-l",
-    help="Match names to the terms of this lexicon.",
-    metavar="TABLE",
-    rich_help_panel=panels.INPUT,
-)
-AMBIGUOUS = typer.Option(
-    "first",
-    help="What to do with a name that matches several concepts.",
-    metavar="first|all|skip",
-    rich_help_panel=panels.MODEL,
-)
-MAP = typer.Option(
-    None,
-    "--relations",
+    "--relation-map",
     help="Mapping from source relations to relation names; the built-in mapping by default.",
     metavar="TABLE",
-    rich_help_panel=panels.MODEL,
 )
-SOURCES = typer.Option(
-    [],
-    "--source",
-    "-s",
-    help="Read only this source vocabulary; may be repeated.",
-    metavar="NAME",
-    rich_help_panel=panels.INPUT,
+SOURCES = input_option(
+    [], "--source-vocabulary", help="Read only this source vocabulary; may be repeated.", metavar="NAME"
 )
-OUT = typer.Option(..., "--out", "-o", help="Facts folder to write.", metavar="FOLDER", rich_help_panel=panels.OUTPUT)
-JSON = typer.Option(False, "--json", help="Print a summary as JSON.", rich_help_panel=panels.OUTPUT)
-SKIP_BAD = typer.Option(
-    False,
-    "--skip-bad",
-    help="Skip and count rows that cannot be read, instead of stopping.",
-    rich_help_panel=panels.INPUT,
-)
+OUT = options.out("facts folder")
 
 
 @app.command()
 def umls(
-    meta: Path = typer.Argument(
-        ...,
-        help="Folder with MRCONSO.RRF, MRREL.RRF and MRSTY.RRF, plain or gzipped.",
-        metavar="META",
-        rich_help_panel=panels.INPUT,
+    meta: Path = input_argument(
+        ..., help="Folder with MRCONSO.RRF, MRREL.RRF and MRSTY.RRF, plain or gzipped.", metavar="META"
     ),
     out: Path = OUT,
     graph: Path | None = GRAPH,
-    lexicon: Path | None = LEXICON,
-    ambiguous: str = AMBIGUOUS,
-    source: list[str] = SOURCES,
-    relations: Path | None = MAP,
-    language: str = typer.Option(
-        "ENG", help="Language of the names (column LAT of MRCONSO).", metavar="CODE", rich_help_panel=panels.INPUT
-    ),
-    keep_suppressed: bool = typer.Option(
-        False, "--keep-suppressed", help="Also read suppressed rows.", rich_help_panel=panels.INPUT
-    ),
-    skip_bad: bool = SKIP_BAD,
-    as_json: bool = JSON,
+    lexicon: str | None = LEXICON,
+    ambiguity: choices.Ambiguity = options.AMBIGUITY,
+    source_vocabulary: list[str] = SOURCES,
+    relation_map: Path | None = RELATION_MAP,
+    language: str = input_option("ENG", help="Language of the names (column LAT of MRCONSO).", metavar="CODE"),
+    keep_suppressed: bool = input_option(False, "--keep-suppressed", help="Also read suppressed rows."),
+    skip: bool = options.SKIP_BAD,
+    as_json: bool = options.as_json("a summary"),
 ) -> None:
     """Read facts from a UMLS Metathesaurus release (MRREL, which reads from CUI2 to CUI1).
 
-    Example: cogstage facts umls META --graph graph --source MED-RT --source SNOMEDCT_US --out facts
+    Example: cogstage facts umls META --graph graph --source-vocabulary MED-RT --out facts
     """
     from cogstage.knowledge.umls import facts_from_umls
     from cogstage.tables import BadRows
@@ -98,12 +61,12 @@ def umls(
     facts = facts_from_umls(
         meta,
         names=_names(graph, lexicon),
-        ambiguous=ambiguous,
-        sources=tuple(source),
-        relation_map=relations,
+        ambiguity=ambiguity,
+        sources=tuple(source_vocabulary),
+        relation_map=relation_map,
         language=language,
         keep_suppressed=keep_suppressed,
-        bad=BadRows(skip_bad),
+        bad=BadRows(skip),
         progress=progress(),
     )
     _finish(facts, out, as_json)
@@ -111,23 +74,18 @@ def umls(
 
 @app.command()
 def omop(
-    vocabulary: Path = typer.Argument(
-        ...,
-        help="Folder with the tables CONCEPT and CONCEPT_RELATIONSHIP.",
-        metavar="FOLDER",
-        rich_help_panel=panels.INPUT,
+    vocabulary: Path = input_argument(
+        ..., help="Folder with the tables CONCEPT and CONCEPT_RELATIONSHIP.", metavar="FOLDER"
     ),
     out: Path = OUT,
     graph: Path | None = GRAPH,
-    lexicon: Path | None = LEXICON,
-    ambiguous: str = AMBIGUOUS,
-    source: list[str] = SOURCES,
-    relations: Path | None = MAP,
-    keep_invalid: bool = typer.Option(
-        False, "--keep-invalid", help="Also read rows marked as invalid.", rich_help_panel=panels.INPUT
-    ),
-    skip_bad: bool = SKIP_BAD,
-    as_json: bool = JSON,
+    lexicon: str | None = LEXICON,
+    ambiguity: choices.Ambiguity = options.AMBIGUITY,
+    source_vocabulary: list[str] = SOURCES,
+    relation_map: Path | None = RELATION_MAP,
+    keep_invalid: bool = input_option(False, "--keep-invalid", help="Also read rows marked as invalid."),
+    skip: bool = options.SKIP_BAD,
+    as_json: bool = options.as_json("a summary"),
 ) -> None:
     """Read facts from OMOP vocabulary tables (tabs, commas or Parquet), which need no UMLS licence.
 
@@ -139,11 +97,11 @@ def omop(
     facts = facts_from_omop(
         vocabulary,
         names=_names(graph, lexicon),
-        ambiguous=ambiguous,
-        vocabularies=tuple(source),
-        relation_map=relations,
+        ambiguity=ambiguity,
+        vocabularies=tuple(source_vocabulary),
+        relation_map=relation_map,
         keep_invalid=keep_invalid,
-        bad=BadRows(skip_bad),
+        bad=BadRows(skip),
         progress=progress(),
     )
     _finish(facts, out, as_json)
@@ -151,18 +109,15 @@ def omop(
 
 @app.command()
 def table(
-    files: list[str] = typer.Argument(
-        ...,
-        help="Tables with head, relation, tail (TSV, CSV, JSON lines, Parquet).",
-        metavar="FILE",
-        rich_help_panel=panels.INPUT,
+    files: list[str] = input_argument(
+        ..., help="Tables with head, relation, tail (TSV, CSV, JSON lines, Parquet).", metavar="FILE"
     ),
     out: Path = OUT,
     graph: Path | None = GRAPH,
-    lexicon: Path | None = LEXICON,
-    ambiguous: str = AMBIGUOUS,
-    skip_bad: bool = SKIP_BAD,
-    as_json: bool = JSON,
+    lexicon: str | None = LEXICON,
+    ambiguity: choices.Ambiguity = options.AMBIGUITY,
+    skip: bool = options.SKIP_BAD,
+    as_json: bool = options.as_json("a summary"),
 ) -> None:
     """Read facts from tables with the columns head, relation, tail, and optionally source and date.
 
@@ -171,14 +126,14 @@ def table(
     from cogstage.knowledge.table import facts_from_table
     from cogstage.tables import BadRows
 
-    bad = BadRows(skip_bad)
-    facts = facts_from_table(files, _names(graph, lexicon), ambiguous, bad)
+    bad = BadRows(skip)
+    facts = facts_from_table(files, _names(graph, lexicon), ambiguity, bad)
     for line in bad.first:
         typer.echo(f"left out: {line}", err=True)
     _finish(facts, out, as_json)
 
 
-def _names(graph: Path | None, lexicon: Path | None) -> Names | None:
+def _names(graph: Path | None, lexicon: str | None) -> Names | None:
     from cogstage.errors import UsageError
     from cogstage.knowledge.matching import Names
 

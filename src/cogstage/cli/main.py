@@ -13,13 +13,13 @@ import typer
 from typer.exceptions import TyperException
 
 from cogstage.cli import compare, dataset, demo, evaluate, explain, facts, graph, mcp, serve, study, train
+from cogstage.cli.app import CommandGroup
+from cogstage.cli.flags import with_flags
 from cogstage.errors import CogstageError
 
-app = typer.Typer(
+app = CommandGroup(
+    "Predict medical relations from co-occurrence counts, with reasons in the form of relation triples.",
     name="cogstage",
-    help="Predict medical relations from co-occurrence counts, with reasons in the form of relation triples.",
-    no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
@@ -31,7 +31,9 @@ app.add_typer(study.app, name="study")
 app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
-explain.register(app)
+app.command("explain")(explain.explain)
+app.command("discover")(explain.discover)
+app.command("cases")(explain.cases)
 app.command("serve")(serve.serve)
 app.command("mcp")(mcp.mcp)
 
@@ -71,7 +73,7 @@ def run(arguments: list[str] | None = None) -> None:
             raise KeyboardInterrupt
         sys.exit(code if isinstance(code, int) else 0)
     except CogstageError as error:
-        _fail(str(error), error.exit_code, debug)
+        _fail(with_flags(str(error)), error.exit_code, debug)
     except TyperException as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # not a mistake to explain in one line: the help is the answer
             if str(error).strip():  # empty when rich has printed the help already

@@ -6,38 +6,20 @@ from pathlib import Path
 
 import typer
 
-from cogstage.cli import panels
+from cogstage.cli import options
+from cogstage.cli.console import say
+from cogstage.cli.options import run_option
 
 
 def mcp(
-    model: Path = typer.Argument(..., help="Model folder.", metavar="MODEL", rich_help_panel=panels.INPUT),
-    http: bool = typer.Option(
-        False, "--http", help="Serve over HTTP instead of standard input and output.", rich_help_panel=panels.RUN
-    ),
-    host: str = typer.Option(
-        "127.0.0.1", help="Address to listen on, with --http.", metavar="ADDRESS", rich_help_panel=panels.RUN
-    ),
-    port: int = typer.Option(
-        8766, min=1, max=65535, help="Port to listen on, with --http.", metavar="PORT", rich_help_panel=panels.RUN
-    ),
-    allowed_hosts: str = typer.Option(
-        "",
-        help="Other host names to answer to, comma-separated; * allows any.",
-        metavar="NAMES",
-        rich_help_panel=panels.RUN,
-    ),
-    corrections: Path | None = typer.Option(
-        None, help="Table of verdicts on triples.", metavar="FILE", rich_help_panel=panels.RUN
-    ),
-    require_private: bool = typer.Option(
-        False,
-        "--require-private",
-        help="Refuse a model whose counts were never suppressed.",
-        rich_help_panel=panels.RUN,
-    ),
-    hide_counts: bool = typer.Option(
-        False, "--hide-counts", help="Hide all co-occurrence counts.", rich_help_panel=panels.RUN
-    ),
+    model: Path = options.MODEL,
+    http: bool = run_option(False, "--http", help="Serve over HTTP instead of standard input and output."),
+    host: str = options.HOST,
+    port: int = options.port(8766),
+    allowed_hosts: str = options.ALLOWED_HOSTS,
+    corrections: Path | None = options.CORRECTIONS,
+    require_private: bool = options.REQUIRE_PRIVATE,
+    hide_counts: bool = options.HIDE_COUNTS,
 ) -> None:
     """Serve predict, explain, discover, evidence and term search to agents (Model Context Protocol).
 
@@ -58,7 +40,7 @@ def mcp(
     address = Address(host, port, allowed_hosts=listed(allowed_hosts))
     service = Service.load(model, hide_counts=hide_counts, corrections=corrections)
     if warning := service.check_privacy(require_private):
-        typer.echo(warning, err=True)
+        say(warning)
     if http:
         typer.echo(f"Agent interface at {address.url}/mcp (stop with Ctrl-C)", err=True)
         serve_http(service, address)

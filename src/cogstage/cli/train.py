@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cogstage.cli import panels
+from cogstage import choices
+from cogstage.cli import options
 from cogstage.cli.console import print_json, progress
+from cogstage.cli.options import model_option, output_option, run_option
+from cogstage.errors import UsageError
 
 if TYPE_CHECKING:
     from cogstage.estimator import CogStage
@@ -29,63 +32,38 @@ def show_options(wanted: bool) -> None:
 
 
 def train(
-    graph: Path = typer.Option(..., help="Graph folder.", metavar="FOLDER", rich_help_panel=panels.INPUT),
-    dataset: Path = typer.Option(
-        ..., help="Data set folder, built on this graph.", metavar="FOLDER", rich_help_panel=panels.INPUT
+    graph: Path = options.graph(),
+    dataset: Path = options.dataset("built on this graph"),
+    out: Path = options.out("model folder"),
+    relation: list[str] = options.relation("all by default; may be repeated", []),
+    world: choices.World = model_option(
+        "open", help="World: open uses recognised triples as reasons; closed uses known facts only."
     ),
-    out: Path = typer.Option(..., help="Model folder to write.", metavar="FOLDER", rich_help_panel=panels.OUTPUT),
-    relation: str = typer.Option(
-        "all", help="Relations to train, comma-separated, or all.", metavar="NAMES", rich_help_panel=panels.MODEL
-    ),
-    world: str = typer.Option(
-        "open",
-        help="open uses recognised triples as reasons; closed uses known facts only.",
-        metavar="open|closed",
-        rich_help_panel=panels.MODEL,
-    ),
-    preset: str = typer.Option(
-        "default",
-        help="Model configuration; paper is the published model.",
-        metavar="default|paper",
-        rich_help_panel=panels.MODEL,
-    ),
-    settings: list[str] = typer.Option(
+    preset: choices.Preset = model_option("default", help="Model configuration; paper is the published model."),
+    settings: list[str] = model_option(
         [],
         "--set",
         help="Change a model option, such as --set folds=5; may be repeated.",
         metavar="NAME=VALUE",
-        rich_help_panel=panels.MODEL,
     ),
-    seed: int = typer.Option(0, help="Random seed.", metavar="N", rich_help_panel=panels.MODEL),
-    resume: bool = typer.Option(
-        False, "--resume", help="Continue from the checkpoint in --out.", rich_help_panel=panels.RUN
+    seed: int = options.seed(),
+    resume: bool = options.resume("from the checkpoint in --out"),
+    checkpoint_every: float = run_option(30.0, min=0, help="Time between two checkpoints.", metavar="SECONDS"),
+    time_limit: float | None = run_option(
+        None, help="Stop after this time and keep the best model so far.", metavar="MINUTES"
     ),
-    checkpoint_every: float = typer.Option(
-        30.0, min=0, help="Time between two checkpoints.", metavar="SECONDS", rich_help_panel=panels.RUN
+    trace: Path | None = output_option(
+        None, help="File for the training history, one JSON line per round.", metavar="FILE"
     ),
-    time_limit: float | None = typer.Option(
-        None, help="Stop after this time and keep the best model so far.", metavar="MINUTES", rich_help_panel=panels.RUN
-    ),
-    trace: Path | None = typer.Option(
-        None,
-        help="File for the training history, one JSON line per round.",
-        metavar="FILE",
-        rich_help_panel=panels.OUTPUT,
-    ),
-    tensorboard: Path | None = typer.Option(
-        None, help="Folder for TensorBoard event files.", metavar="FOLDER", rich_help_panel=panels.OUTPUT
-    ),
-    options: bool = typer.Option(
+    tensorboard: Path | None = output_option(None, help="Folder for TensorBoard event files.", metavar="FOLDER"),
+    list_options: bool = model_option(
         False,
         "--options",
         help="Show every option of --set and stop.",
         is_eager=True,
         callback=show_options,
-        rich_help_panel=panels.MODEL,
     ),
-    as_json: bool = typer.Option(
-        False, "--json", help="Print the final metrics as JSON.", rich_help_panel=panels.OUTPUT
-    ),
+    as_json: bool = options.as_json("the final metrics"),
 ) -> None:
     """Train a model on a graph and a data set.
 
@@ -94,7 +72,6 @@ def train(
     Several processes: torchrun --nproc-per-node 2 --no-python cogstage train --graph graph --dataset data --out model
     """
     from cogstage.artefact import lock_folder, one_line_if_full
-    from cogstage.errors import UsageError
     from cogstage.estimator import CogStage, preset_config
     from cogstage.evaluation.hit_rate import hit_rates
     from cogstage.graph.cooccurrence import Graph
@@ -107,8 +84,7 @@ def train(
     if time_limit is not None and time_limit <= 0:
         raise UsageError(f"--time-limit {time_limit}: must be above 0 minutes")
     check_output(out)
-    names: str | list[str] = [name.strip() for name in relation.split(",")]
-    model = CogStage("all" if names == ["all"] else names, preset=preset, seed=seed, **config.to_dict())
+    model = CogStage(relation or "all", preset=preset, seed=seed, **config.to_dict())
     processes = join()
     view = Dataset.load(dataset).for_fitting()
     mine = lock_folder(out) if processes.first else nullcontext()

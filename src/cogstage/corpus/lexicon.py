@@ -8,19 +8,18 @@ from functools import cache, cached_property
 from importlib.resources import files
 from itertools import compress, product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from cogstage.choices import Ambiguity, check_choice
 from cogstage.corpus.context import default_rules
 from cogstage.corpus.tokens import fold, fold_token, folded_tokens, normalise
 from cogstage.corpus.variants import variants_of
 from cogstage.errors import CogstageError, UsageError
 from cogstage.tables import BadRows, expand, read_rows
 
-Ambiguity = Literal["first", "all", "skip"]
 Tokens = tuple[str, ...]
-AMBIGUITIES: tuple[Ambiguity, ...] = ("first", "all", "skip")
 
 UNKNOWN = "\x01"  # stands for every token that no term and no cue holds
 BREAK = "\x02"  # stands for a line end between sentences
@@ -117,8 +116,7 @@ class Lexicon:
         from cogstage.corpus import lexicon_cache
 
         bad = bad if bad is not None else BadRows()
-        if ambiguity not in AMBIGUITIES:
-            raise UsageError(f"unknown ambiguity rule {ambiguity}; known are {', '.join(AMBIGUITIES)}")
+        check_choice("ambiguity", ambiguity, Ambiguity)
         stopped = read_stop_list(stop_list)
         tables = expand(paths)
         kept_at = lexicon_cache.entry_path(cache, tables, [ambiguity, sorted(stopped), variants, any_case])

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from markupsafe import Markup
 
+from cogstage.choices import CaseFormat
 from cogstage.errors import UsageError
 from cogstage.knowledge.dataset import Dataset
 from cogstage.rationale.picture import svg
 from cogstage.rationale.record import Prediction, Reason
 from cogstage.relations import phrase
-from cogstage.reporting import Section, Table, escape
+from cogstage.reporting import Report, Section, Table, escape
 
 if TYPE_CHECKING:
     from cogstage.estimator import CogStage
@@ -64,6 +65,15 @@ def cases_section(cases: Sequence[Case]) -> Section:
     )
     drawn = [{"case": case, "picture": svg(case.prediction)} for case in cases]
     return Section("Cases", [Markup(environment.get_template("cases.html").render(cases=drawn, phrase=phrase))])
+
+
+def cases_text(cases: Sequence[Case], form: CaseFormat, title: str) -> str:
+    """The cases in one of the formats of the command line; ``title`` heads the HTML page."""
+    if form == "html":
+        return Report(title, sections=[cases_section(cases)]).html()
+    if form == "jsonl":
+        return "".join(case.prediction.to_json() + "\n" for case in cases)
+    return {"text": to_text, "markdown": to_markdown, "latex": to_latex}[form](cases)
 
 
 def to_markdown(cases: Sequence[Case]) -> str:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cogstage.choices import SplitName, check_choice
 from cogstage.errors import UsageError
 from cogstage.evaluation.measure import measure
 from cogstage.evaluation.metrics import TITLES
-from cogstage.knowledge.dataset import SPLITS, Dataset
+from cogstage.knowledge.dataset import Dataset
 from cogstage.progress import SILENT, Progress
 from cogstage.reporting import Table, interval_text
 from cogstage.reporting.figures import UNDEFINED
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 def evaluate(
     model: CogStage,
     data: Dataset,
-    split: str = "test",
+    split: SplitName = "test",
     relations: Sequence[str] | None = None,
     ranking_heads: int = 200,
     progress: Progress = SILENT,
@@ -32,8 +33,7 @@ def evaluate(
     Probabilities are calibrated on dev. Relations that the model was not
     trained for, or that have no pairs in the split, are left out; asking for one by name is an error.
     """
-    if split not in SPLITS:
-        raise UsageError(f"no split {split}; there are {', '.join(SPLITS)}")
+    check_choice("split", split, SplitName)
     data.check_fits(model.vocabulary)
     for relation in relations or ():
         model.check_relation(relation)

@@ -23,14 +23,15 @@ from cogstage.artefact import (
     to_json,
     write_text,
 )
+from cogstage.choices import EngineName, check_choice
 from cogstage.corpus.context import Context
 from cogstage.corpus.formats.omop import OmopReader
 from cogstage.corpus.lexicon import Lexicon
 from cogstage.corpus.readers import open_reader
-from cogstage.errors import CogstageError, UsageError
+from cogstage.errors import CogstageError
 from cogstage.graph.counting import Census
 from cogstage.graph.edges import Edges
-from cogstage.graph.engines import ENGINES, Engine, open_engine
+from cogstage.graph.engines import Engine, open_engine
 from cogstage.graph.folder import write_edges
 from cogstage.graph.job import BuildJob, choose_nodes
 from cogstage.graph.naming import name_nodes
@@ -66,7 +67,7 @@ def build_graph(
     stop_list: str | Path | Iterable[str] = (),
     roll_up: str | Path | None = None,
     vocabulary: str | Path | None = None,
-    engine: str = "local",
+    engine: EngineName = "local",
     master: str = "local[*]",
     memory: int = 4 << 30,
     workers: int | None = None,
@@ -85,8 +86,7 @@ def build_graph(
     memory, workers or interruptions.
     """
     options = options or BuildOptions()
-    if engine not in ENGINES:
-        raise UsageError(f"unknown engine {engine}; known are {', '.join(ENGINES)}")
+    check_choice("engine", engine, EngineName)
     out, bad = Path(out), bad if bad is not None else BadRows()
     check_target(out, "graph")
     reader = open_reader(documents, options.format, bad=bad, **options.reader)
@@ -107,7 +107,7 @@ def build_graph(
         if options.private is not None and seed is not None:
             progress.say("a seed was given: whoever knows it can take the noise off; leave it out for a real release")
         if work.dropped:
-            progress.say(f"unfinished work of an earlier build was dropped from {work.path} (--resume goes on with it)")
+            progress.say(f"unfinished work of an earlier build was dropped from {work.path} (`resume` continues it)")
         try:
             own_seed = _seed(work, seed)
             finder, keys = Finder(words, options, own_seed), Keys(words, options.level)
@@ -335,7 +335,7 @@ def _lexicon_stamp(lexicon: Paths | Lexicon | None) -> Any:
 
 
 def _seed(work: WorkFolder, seed: int | None) -> int:
-    """The seed of this build; one that nobody gave is kept with the work, so that --resume uses the same."""
+    """The seed of this build; one that nobody gave is kept with the work, so that ``resume`` uses the same."""
     path = work.path / "seed.json"
     if path.exists():
         return int(json.loads(path.read_text(encoding="utf-8")))

@@ -78,3 +78,28 @@ def plot_degrees(graph: Graph, path: Path | str) -> None:
         figure.savefig(path, dpi=150)
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be written: {error}") from None
+
+
+def description_text(about: dict[str, Any]) -> str:
+    """What :func:`describe` gives, for a terminal."""
+    degree = about["degree"]
+    made = {key: value for key, value in about["made_with"].items() if isinstance(value, (str, int)) and value}
+    return "\n".join(
+        [
+            f"{about['nodes']:,} nodes, {about['edges']:,} edges, density {about['density']:.4g}",
+            "made with: " + ", ".join(f"{key} {value}" for key, value in made.items()),
+            f"neighbours: mean {degree['mean']:.1f}, median {degree['median']:.0f}, largest {degree['largest']:,}; "
+            f"{about['isolated']:,} nodes have none",
+            *(
+                f"  {bucket['from']:>8,} to {bucket['to']:<8,} {bucket['nodes']:>10,} nodes"
+                for bucket in degree["distribution"]
+            ),
+            "largest counts of terms:",
+            *(
+                f"  {node['count']:>10,}  {node['name']} ({node['degree']:,} neighbours)"
+                for node in about["largest_nodes"]
+            ),
+            "largest counts of pairs:",
+            *(f"  {edge['count']:>10,}  {edge['source']} - {edge['target']}" for edge in about["largest_edges"]),
+        ]
+    )

@@ -7,13 +7,11 @@ import math
 import re
 import sys
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, get_args
 
-from cogstage.corpus.lexicon import AMBIGUITIES, Ambiguity
+from cogstage.choices import Ambiguity, Content, Copies, Level, Per, Unit, Window, check_choice
 from cogstage.errors import UsageError
 
-Unit = Literal["auto", "document", "sentence", "visit", "patient-window"]
-UNITS: tuple[Unit, ...] = ("auto", "document", "sentence", "visit", "patient-window")
 WINDOWS = (1, 7, 30, 90, 180, 365)  # days; None is ever
 ANY_LAG = 2**31  # days: more than lie between any two dates
 MOST_NOISE = 1e12  # scale of noise beyond which no count of this world is released, and whole numbers overflow
@@ -32,7 +30,7 @@ class Private:
         sound = math.isfinite(self.epsilon) and self.epsilon > 0 and self.pairs >= 1
         if not (sound and sys.float_info.min <= self.delta < 1 and self.pairs / self.epsilon < MOST_NOISE):
             raise UsageError(
-                "private wants a finite EPS > 0, 0 < DELTA < 1 (no denormal number), M >= 1 "
+                "`private` needs a finite EPS > 0, 0 < DELTA < 1 (no denormal number), M >= 1 "
                 f"and M/EPS < {MOST_NOISE:.0e}, like 1,1e-6,100"
             )
 
@@ -43,7 +41,7 @@ class Private:
             epsilon, delta, pairs = text.split(",")
             return cls(float(epsilon), float(delta), int(pairs))
         except ValueError:
-            raise UsageError(f"private wants EPS,DELTA,M like 1,1e-6,100, not {text}") from None
+            raise UsageError(f"`private` must be EPS,DELTA,M like 1,1e-6,100, not {text}") from None
 
 
 @dataclass(frozen=True)
@@ -52,17 +50,17 @@ class BuildOptions:
 
     unit: Unit = "auto"  # what two terms must share; auto: patient-window for coded records, else document
     window: int | None = 1  # patient-window: days a bin, None for ever
-    per: Literal["bin", "patient"] = "bin"  # patient-window: count bins, or each patient once
-    level: Literal["term", "concept"] = "concept"  # what a node is
+    per: Per = "bin"  # patient-window: count bins, or each patient once
+    level: Level = "concept"  # what a node is
     min_count: int = 1  # terms in fewer units are left out
     suppress_below: int = 0  # terms and edges seen in fewer patients (documents, without patients) are left out
     private: Private | None = None
     order: bool = False  # count which of two terms a patient has first
     lag: int | None = 90  # order: days that may lie between the two, None for any number
     until: datetime.date | None = None  # documents after this day are left out
-    copies: Literal["auto", "drop", "keep"] = "auto"  # copied notes of a patient; auto: drop, but not in literature
+    copies: Copies = "auto"  # copied notes of a patient; auto: drop, but not in literature
     keep_context: bool = False  # count negated, family, hypothetical and historical mentions too
-    codes: Literal["auto", "text", "codes", "both"] = "auto"  # auto: codes where there is no lexicon or no text
+    content: Content = "auto"  # auto: codes where there is no lexicon or no text
     ambiguity: Ambiguity = "first"
     variants: bool = False
     any_case: bool = False  # abbreviations match in any case, and not in their capitals only
@@ -71,28 +69,23 @@ class BuildOptions:
     reader: dict[str, Any] = field(default_factory=dict)  # options of the format's reader
 
     def __post_init__(self) -> None:
-        if self.unit not in UNITS:
-            raise UsageError(f"unknown unit {self.unit}; known are {', '.join(UNITS)}")
-        if self.per not in ("bin", "patient"):
-            raise UsageError(f"--per is bin or patient, not {self.per}")
+        for name, words in (
+            ("unit", Unit), ("per", Per), ("level", Level), ("content", Content), ("ambiguity", Ambiguity),
+            ("copies", Copies),
+        ):  # fmt: skip
+            check_choice(name, getattr(self, name), words)
         if self.per == "patient" and self.unit not in ("patient-window", "auto"):
-            raise UsageError("per patient goes with the unit patient-window")
-        if self.level not in ("term", "concept"):
-            raise UsageError(f"--level is term or concept, not {self.level}")
+            raise UsageError("`per` patient belongs to the `unit` patient-window")
         if self.window is not None and self.window not in WINDOWS:
-            raise UsageError(f"--window is one of {', '.join(f'{days}d' for days in WINDOWS)} or ever")
-        if self.codes not in ("auto", "text", "codes", "both"):
-            raise UsageError(f"--count is auto, text, codes or both, not {self.codes}")
-        if self.ambiguity not in AMBIGUITIES:
-            raise UsageError(f"unknown ambiguity rule {self.ambiguity}; known are {', '.join(AMBIGUITIES)}")
-        if self.copies not in ("auto", "drop", "keep"):
-            raise UsageError(f"copies is auto, drop or keep, not {self.copies}")
+            raise UsageError(f"`window` must be one of {', '.join(map(str, WINDOWS))} days or None, not {self.window}")
         if self.lag is not None and self.lag < 0:
-            raise UsageError("lag is a number of days from 0 on")
-        if self.min_count < 1 or self.suppress_below < 0:
-            raise UsageError("--min-count is at least 1, --suppress-below at least 0")
+            raise UsageError(f"`lag` must be 0 days or more, not {self.lag}")
+        if self.min_count < 1:
+            raise UsageError(f"`min_count` must be at least 1, not {self.min_count}")
+        if self.suppress_below < 0:
+            raise UsageError(f"`suppress_below` must be at least 0, not {self.suppress_below}")
         if self.private is not None and self.min_count > 1:
-            raise UsageError("--min-count looks at exact counts, which --private may not; leave one of them out")
+            raise UsageError("`min_count` looks at exact counts, which `private` may not; leave one of them out")
 
     @property
     def counts_groups(self) -> bool:
@@ -119,7 +112,7 @@ class BuildOptions:
             "until": None if self.until is None else self.until.isoformat(),
             "private": None if self.private is None else asdict(self.private),
             "context": "kept" if self.keep_context else "left out",
-            "count": self.codes,
+            "count": self.content,
             "ambiguity": self.ambiguity,
             "variants": self.variants,
             "any_case": self.any_case,
@@ -135,7 +128,7 @@ def parse_window(text: str) -> int | None:
         return None
     match = re.fullmatch(r"(\d+)d?", text)
     if match is None or int(match[1]) not in WINDOWS:
-        raise UsageError(f"--window is one of {', '.join(f'{days}d' for days in WINDOWS)} or ever, not {text}")
+        raise UsageError(f"`window` must be one of {', '.join(get_args(Window))}, not {text}")
     return int(match[1])
 
 
@@ -143,7 +136,7 @@ def parse_lag(text: str) -> int | None:
     """Days of ``90d``; None for ``any``."""
     match = re.fullmatch(r"(\d{1,6})d?", text)
     if text != "any" and match is None:
-        raise UsageError(f"lag is a number of days like 90d, or any, not {text}")
+        raise UsageError(f"`lag` must be a number of days like 90d, or any, not {text}")
     return None if match is None else int(match[1])
 
 
@@ -159,7 +152,7 @@ def parse_until(text: str) -> datetime.date:
         within = datetime.date(year, month, 1) + datetime.timedelta(days=31)  # in the month that follows
         return within.replace(day=1) - datetime.timedelta(days=1)
     except ValueError:
-        raise UsageError(f"until is a year or a day like 1991 or 1991-06-30, not {text}") from None
+        raise UsageError(f"`until` must be a year or a day like 1991 or 1991-06-30, not {text}") from None
 
 
 def parse_size(text: str) -> int:
@@ -170,5 +163,5 @@ def parse_size(text: str) -> int:
     except ValueError:
         size = 0
     if size < 1:
-        raise UsageError(f"--memory is a size like 4GB or 512MB, not {text}")
+        raise UsageError(f"`memory` must be a size like 4GB or 512MB, not {text}")
     return size

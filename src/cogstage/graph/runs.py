@@ -70,7 +70,7 @@ class WorkFolder:
             there = self._plan()
             if resume and there != plan:
                 raise UsageError(
-                    f"the unfinished work in {self.path} was done with other options or inputs; build without --resume"
+                    f"the unfinished work in {self.path} was done with other options or inputs; build without `resume`"
                 )
             if not resume:
                 self.dropped = there is not None

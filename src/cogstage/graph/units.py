@@ -122,7 +122,7 @@ class Finder:
     """Finds keys in documents: what one worker does, here or on Spark."""
 
     def __init__(self, lexicon: Lexicon | None, options: BuildOptions, salt: int = 0) -> None:
-        if lexicon is None and options.codes in ("text", "both"):
+        if lexicon is None and options.content in ("text", "both"):
             raise UsageError("counting terms in text needs a lexicon")
         self.options, self.salt = options, salt
         self.lexicon = lexicon
@@ -179,7 +179,7 @@ class Finder:
         return group, unit, marks
 
     def _terms(self, documents: Sequence[Document]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        if self.annotator is None or self.options.codes == "codes":
+        if self.annotator is None or self.options.content == "codes":
             return np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int32)
         texts = [document.text for document in documents]
         sentences = self.options.unit == "sentence"
@@ -189,7 +189,7 @@ class Finder:
 
     def _codes(self, documents: Sequence[Document]) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
         """Document and number of every code that counts; codes the lexicon does not know are numbered behind it."""
-        rule = self.options.codes
+        rule = self.options.content
         index: list[int] = []
         numbers: list[int] = []
         new: dict[str, int] = {}

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
 from cogstage.artefact import file_hash, new_folder, to_json, write_text
+from cogstage.choices import NegativeKind, SplitKind
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.privacy import privacy_text
-from cogstage.knowledge.choices import one_of
 from cogstage.knowledge.dataset import SPLITS, Dataset
 from cogstage.knowledge.dataset_files import count_facts, write_tables
 from cogstage.knowledge.edge_lookup import EdgeLookup
@@ -20,9 +21,9 @@ from cogstage.knowledge.hold_out import HoldOut
 from cogstage.knowledge.leakage import leakage_report
 from cogstage.knowledge.leakage_text import leakage_text
 from cogstage.knowledge.located import Concepts, Located, locate
-from cogstage.knowledge.negatives import Drawn, Negatives, draw_negatives
+from cogstage.knowledge.negatives import Drawn, draw_negatives
 from cogstage.knowledge.selection import DatasetOptions, select_facts
-from cogstage.knowledge.splits import SHARES, SplitKind, split_facts
+from cogstage.knowledge.splits import SHARES, split_facts
 from cogstage.knowledge.time_split import check_graph_until, time_report, time_warnings
 from cogstage.progress import SILENT, Progress
 
@@ -31,8 +32,8 @@ def build_dataset(
     graph: Graph,
     facts: Facts,
     out: Path | str,
-    negatives: Negatives | str = Negatives.DEGREE,
-    split: SplitKind | str = SplitKind.RANDOM,
+    negatives: NegativeKind = "degree",
+    split: SplitKind = "random",
     seed: int = 0,
     minimum: int = 100,
     cap: int | None = None,
@@ -48,15 +49,8 @@ def build_dataset(
     train and dev, and later ones for test. Facts that join a pair of ``hold_out`` stand in no split, and the pair is
     nowhere a negative.
     """
-    options = DatasetOptions(
-        one_of(Negatives, negatives, "negatives"),
-        one_of(SplitKind, split, "split"),
-        seed,
-        minimum,
-        cap,
-        None if relations is None else tuple(relations),
-        before,
-    )
+    chosen_relations = None if relations is None else tuple(relations)
+    options = DatasetOptions(negatives, split, seed, minimum, cap, chosen_relations, before)
     options.check()
     unknown_until = None if before is None else check_graph_until(graph.made_with, before)
     concepts = Concepts.of(graph.vocabulary, facts.matched)
@@ -66,14 +60,14 @@ def build_dataset(
     chosen = selected.facts
     progress.done(f"{len(chosen):,} pairs hold {len(chosen.relations)} relations")
 
-    progress.start("Splitting and drawing negatives", len(Negatives))
+    progress.start("Splitting and drawing negatives", len(get_args(NegativeKind)))
     side = split_facts(chosen, concepts, options.split, np.random.default_rng([seed, 1]), before=before or 0)
     _report_unsplittable(chosen, side, progress)
     drawn = {}
     edges = EdgeLookup(graph)
-    for mode in Negatives:
+    for mode in get_args(NegativeKind):
         drawn[mode] = draw_negatives(mode, chosen, side, selected.known, concepts, edges, seed, options.split)
-        progress.advance(note=mode.value)
+        progress.advance(note=mode)
     _report_missing(drawn[options.negatives], progress)
     progress.done()
 
@@ -102,8 +96,8 @@ def build_dataset(
             "coverage": coverage,
             "held out": selected.held_out,
             "left out": {**selected.left_out, "pairs that no split can hold": int(np.sum(side < 0))},
-            "negatives wanting": {m.value: _by_relation(d.short) for m, d in drawn.items()},
-            "hard negatives that do not co-occur": _by_relation(drawn[Negatives.HARD].not_hard),
+            "negatives wanting": {m: _by_relation(d.short) for m, d in drawn.items()},
+            "hard negatives that do not co-occur": _by_relation(drawn["hard"].not_hard),
             "files": {str(f.relative_to(folder)): file_hash(f) for f in sorted(folder.rglob("*")) if f.is_file()},
         }
         write_text(folder / "manifest.json", to_json(manifest))

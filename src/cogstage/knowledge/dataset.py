@@ -6,18 +6,19 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cogstage.artefact import read_meta, safe_name
+from cogstage.choices import SplitName
 from cogstage.errors import CogstageError, LeakageError, UsageError
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.triples import TripleIndex, Triples
 
-SPLITS = ("train", "dev", "test")
+SPLITS: tuple[str, ...] = get_args(SplitName)
 
 
 @dataclass(frozen=True)

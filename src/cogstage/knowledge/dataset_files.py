@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cogstage.choices import NegativeKind
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.dataset import SPLITS
 from cogstage.knowledge.located import Located
-from cogstage.knowledge.negatives import Drawn, Negatives
+from cogstage.knowledge.negatives import Drawn
 
 
 def count_facts(facts: Located, side: np.ndarray, drawn: Drawn) -> dict[str, dict[str, int]]:
@@ -31,8 +32,8 @@ def write_tables(
     vocabulary: Vocabulary,
     facts: Located,
     side: np.ndarray,
-    drawn: Mapping[Negatives, Drawn],
-    shown: Negatives,
+    drawn: Mapping[NegativeKind, Drawn],
+    shown: NegativeKind,
 ) -> None:
     """Write the facts of each split, the negatives of each mode, and the pairs with those of the mode ``shown``."""
     terms = pa.array(vocabulary.term, pa.string())
@@ -53,7 +54,7 @@ def write_tables(
             held = facts.head[chosen], facts.tail[chosen]
             for mode, negatives in drawn.items():
                 not_held = negatives.ends[relation, name]
-                path = folder / "negatives" / mode.value / relation / f"{name}.parquet"
+                path = folder / "negatives" / mode / relation / f"{name}.parquet"
                 _write_pairs(path, terms, *not_held, np.zeros(len(not_held[0]), np.int8))
                 if mode is shown:
                     label = np.repeat(np.array([1, 0], np.int8), [len(held[0]), len(not_held[0])])

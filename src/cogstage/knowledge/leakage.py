@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from cogstage.choices import NegativeKind
 from cogstage.graph.vocabulary import fold
 from cogstage.knowledge.auroc import auroc
 from cogstage.knowledge.dataset import SPLITS
 from cogstage.knowledge.edge_lookup import EdgeLookup
 from cogstage.knowledge.located import Concepts, Located
 from cogstage.knowledge.negative_slots import Ends
-from cogstage.knowledge.negatives import Drawn, Negatives
+from cogstage.knowledge.negatives import Drawn
 
 STEM = 5  # letters; words that begin alike count as one stem
 SUSPICIOUS_OVERLAP = 0.10
@@ -34,11 +35,11 @@ def leakage_report(
     edges: EdgeLookup,
     facts: Located,
     side: np.ndarray,
-    negatives: Mapping[Negatives, Drawn],
+    negatives: Mapping[NegativeKind, Drawn],
     concepts: Concepts,
 ) -> dict[str, Any]:
     """All measures of the report; ``names`` are those of the nodes, ``negatives`` those of each mode."""
-    drawn = {mode.value: of_mode for mode, of_mode in negatives.items()}
+    drawn: dict[str, Drawn] = dict(negatives.items())
     report = {
         "overlap of relations": _overlap(facts),
         "pairs in several relations": _several(facts),

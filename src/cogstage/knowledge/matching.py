@@ -6,11 +6,11 @@ import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import cached_property
 from pathlib import Path
 
 from cogstage.artefact import is_artefact
+from cogstage.choices import Ambiguity
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.nearest import NearNames
 from cogstage.graph.vocabulary import Vocabulary, fold
@@ -19,14 +19,6 @@ from cogstage.tables import BadRows, read_rows
 
 NEAREST = 3  # nodes that unmatched.tsv names as near
 LOOKED_UP = 500  # of the commonest unmatched names, for which near nodes are looked up
-
-
-class Ambiguous(str, Enum):
-    """What happens to a name that fits several concepts."""
-
-    FIRST = "first"
-    ALL = "all"
-    SKIP = "skip"
 
 
 @dataclass(frozen=True)
@@ -160,7 +152,7 @@ class Matcher:
     """
 
     names: Names
-    rule: Ambiguous = Ambiguous.FIRST
+    rule: Ambiguity = "first"
     _votes: dict[str, dict[Step, Counter[str]]] = field(default_factory=dict)
     _by_code: dict[str, Counter[str]] = field(default_factory=dict)
     _seen: set[tuple[str, str]] = field(default_factory=set)
@@ -218,11 +210,11 @@ class Matcher:
             if len(ranked) > 1:
                 result.count("ambiguous")
                 result.ambiguous[own] = tuple(ranked)
-                if self.rule is Ambiguous.SKIP:
+                if self.rule == "skip":
                     continue
             result.count("matched " + how(step))
             result.concept[own] = ranked[0]
-            if self.rule is Ambiguous.ALL:
+            if self.rule == "all":
                 for other in ranked[1:]:
                     _join(together, ranked[0], other)
         result.merged = {concept: _root(together, concept) for concept in together}

@@ -11,27 +11,18 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 
 import numpy as np
 
+from cogstage.choices import NegativeKind, SplitKind
 from cogstage.knowledge.dataset import SPLITS
 from cogstage.knowledge.edge_lookup import EdgeLookup
 from cogstage.knowledge.located import Concepts, Located
 from cogstage.knowledge.matched_negatives import draw_matched
 from cogstage.knowledge.negative_slots import Ends, Rules, Slots
-from cogstage.knowledge.splits import SplitKind
 
 TRIES = 200  # rounds of random draws before all candidates are looked through
 SCAN = 20_000_000  # candidate pairs that are looked through at most
-
-
-class Negatives(str, Enum):
-    """How negatives are drawn."""
-
-    UNIFORM = "uniform"
-    DEGREE = "degree"
-    HARD = "hard"
 
 
 @dataclass
@@ -44,14 +35,14 @@ class Drawn:
 
 
 def draw_negatives(
-    mode: Negatives,
+    mode: NegativeKind,
     facts: Located,
     side: np.ndarray,
     known: np.ndarray,
     concepts: Concepts,
     edges: EdgeLookup,
     seed: int,
-    split_kind: SplitKind = SplitKind.RANDOM,
+    split_kind: SplitKind = "random",
 ) -> Drawn:
     """One negative for each positive of every relation and split, as far as there are any.
 
@@ -63,13 +54,13 @@ def draw_negatives(
     for index, relation in enumerate(facts.relations):
         rows = np.flatnonzero((facts.relation == index) & (side >= 0))
         head, tail, split = facts.head[rows], facts.tail[rows], side[rows]
-        rng = np.random.default_rng([seed, zlib.crc32(f"{mode.value}/{relation}".encode())])
+        rng = np.random.default_rng([seed, zlib.crc32(f"{mode}/{relation}".encode())])
         slots = Slots(head, tail, split, rules, rng)
         pools = _pools(head, tail, split, split_kind)
         by_degree = np.zeros(3, int)
-        if mode is Negatives.DEGREE:
+        if mode == "degree":
             draw_matched(slots, rng)
-        elif mode is Negatives.HARD:
+        elif mode == "hard":
             by_degree = _co_occurring(slots, pools, edges, rng)
         else:
             _fill(slots, pools, pools, rng)
@@ -88,9 +79,9 @@ def _pools(head: np.ndarray, tail: np.ndarray, split: np.ndarray, kind: SplitKin
     pools = []
     for number in range(3):
         own = split == number
-        period = (split == 2) == (number == 2) if kind is SplitKind.TIME else np.ones(len(split), bool)
-        heads = head[own if kind is SplitKind.COLD_HEAD else period]
-        tails = tail[own if kind is SplitKind.COLD_TAIL else period]
+        period = (split == 2) == (number == 2) if kind == "time" else np.ones(len(split), bool)
+        heads = head[own if kind == "cold-head" else period]
+        tails = tail[own if kind == "cold-tail" else period]
         pools.append((np.unique(heads), np.unique(tails)))
     return pools
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cogstage.choices import Ambiguity, check_choice
 from cogstage.corpus.formats.omop import table_files
-from cogstage.knowledge.choices import one_of
 from cogstage.knowledge.facts import Facts
-from cogstage.knowledge.matching import Ambiguous, Matched, Matcher, Names, unmatched_rows
+from cogstage.knowledge.matching import Matched, Matcher, Names, unmatched_rows
 from cogstage.knowledge.relation_map import OMOP_RELATIONS, OMOP_TYPES, Oriented, orient, read_relation_map, read_types
 from cogstage.knowledge.streams import find_tables, table_batches
 from cogstage.progress import SILENT, Progress
@@ -29,7 +29,7 @@ Statement = tuple[str, str, str, str]  # a, their relation, b, source
 def facts_from_omop(
     folder: Path | str,
     names: Names | None = None,
-    ambiguous: Ambiguous | str = Ambiguous.FIRST,
+    ambiguity: Ambiguity = "first",
     vocabularies: Collection[str] = (),
     relation_map: Path | str | None = None,
     keep_invalid: bool = False,
@@ -44,10 +44,10 @@ def facts_from_omop(
     name within types that agree. The tables may be separated by tabs or commas, or be Parquet.
     """
     folder, bad = Path(folder), bad or BadRows()
-    rule = one_of(Ambiguous, ambiguous, "ambiguous")
+    check_choice("ambiguity", ambiguity, Ambiguity)
     files = find_tables(folder, ["CONCEPT", "CONCEPT_RELATIONSHIP"], ADVICE)
     rules = read_relation_map(relation_map or OMOP_RELATIONS)
-    matcher = None if names is None else Matcher(names, rule)
+    matcher = None if names is None else Matcher(names, ambiguity)
     counts: Counter[str] = Counter()
 
     progress.start("Reading CONCEPT_RELATIONSHIP")
@@ -93,7 +93,7 @@ def facts_from_omop(
         "from": "OMOP",
         "relation map": Path(relation_map).name if relation_map else "default",
         "vocabularies": sorted(vocabularies) or "all",
-        "ambiguous": rule.value,
+        "ambiguous": ambiguity,
     }
     facts = Facts.of(rows(), made_with, matched.concept)
     details = {

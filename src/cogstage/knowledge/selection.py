@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from cogstage.artefact import safe_name
+from cogstage.choices import NegativeKind, SplitKind, check_choice
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.hold_out import HoldOut, hold_out_report, taken_out
 from cogstage.knowledge.located import Concepts, Located
-from cogstage.knowledge.negatives import Negatives
-from cogstage.knowledge.splits import SplitKind
 from cogstage.knowledge.time_split import dated_facts
 from cogstage.progress import Progress
 
@@ -25,24 +24,26 @@ FEW = 1_000  # facts of a relation below which results are shaky; the paper took
 class DatasetOptions:
     """How a data set is built."""
 
-    negatives: Negatives = Negatives.DEGREE  # which negatives stand in pairs/
-    split: SplitKind = SplitKind.RANDOM
+    negatives: NegativeKind = "degree"  # which negatives stand in pairs/
+    split: SplitKind = "random"
     seed: int = 0
     minimum: int = 100  # relations with fewer facts in the graph are left out
-    cap: int | None = None  # at most so many facts a relation, drawn at random
+    cap: int | None = None  # at most so many facts per relation, drawn at random
     relations: tuple[str, ...] | None = None  # only these; None takes all that the facts hold
     before: int | None = None  # with a split by time: train and dev are facts stated before this year, test later ones
 
     def check(self) -> None:
         """Raise where an option makes no sense."""
+        check_choice("negatives", self.negatives, NegativeKind)
+        check_choice("split", self.split, SplitKind)
         if self.minimum < 1:
-            raise UsageError(f"the minimum of facts a relation must be at least 1, not {self.minimum}")
+            raise UsageError(f"`minimum` must be at least 1, not {self.minimum}")
         if self.cap is not None and self.cap < self.minimum:
-            raise UsageError(f"the cap of {self.cap} facts a relation lies below the minimum of {self.minimum}")
+            raise UsageError(f"`cap` ({self.cap}) must not lie below `minimum` ({self.minimum})")
         if self.seed < 0:
-            raise UsageError(f"the seed must not be negative, and is {self.seed}")
-        if (self.split is SplitKind.TIME) != (self.before is not None):
-            raise UsageError("split=time and before=YEAR belong together; give both or neither")
+            raise UsageError(f"`seed` must be at least 0, not {self.seed}")
+        if (self.split == "time") != (self.before is not None):
+            raise UsageError("`split` time and `before` belong together; give both or neither")
 
 
 @dataclass(frozen=True)

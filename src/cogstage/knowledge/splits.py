@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
 
 import numpy as np
 
+from cogstage.choices import SplitKind
 from cogstage.knowledge.located import Concepts, Located
 
 SHARES = (0.70, 0.15, 0.15)
 LEFT_OUT = -1  # the side of a fact that fits into no split
-
-
-class SplitKind(str, Enum):
-    """What is dealt out to train, dev and test."""
-
-    RANDOM = "random"
-    COLD_HEAD = "cold-head"
-    COLD_TAIL = "cold-tail"
-    TIME = "time"
 
 
 def split_facts(
@@ -38,14 +29,14 @@ def split_facts(
     different sides is left out. ``time`` deals what was stated before the year ``before`` to train and dev by pairs;
     the rest is test.
     """
-    if kind is SplitKind.TIME:
+    if kind == "time":
         side = np.full(len(facts), 2, np.int8)
         earlier = facts.year < before
         side[earlier] = _by_pair(facts.take(earlier), rng, [share / sum(shares[:2]) for share in shares[:2]])
         return side
-    if kind is SplitKind.RANDOM:
+    if kind == "random":
         return _by_pair(facts, rng, shares)
-    return _by_end(facts, concepts, facts.head if kind is SplitKind.COLD_HEAD else facts.tail, rng, shares)
+    return _by_end(facts, concepts, facts.head if kind == "cold-head" else facts.tail, rng, shares)
 
 
 def _by_pair(facts: Located, rng: np.random.Generator, shares: Sequence[float]) -> np.ndarray:

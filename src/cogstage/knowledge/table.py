@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cogstage.knowledge.choices import one_of
+from cogstage.choices import Ambiguity, check_choice
 from cogstage.knowledge.facts import Facts, Statement, year_of
-from cogstage.knowledge.matching import Ambiguous, Names, how, unmatched_rows
+from cogstage.knowledge.matching import Names, how, unmatched_rows
 from cogstage.knowledge.names import code_key
 from cogstage.tables import BadRows, read_rows
 
@@ -20,17 +20,17 @@ UNKNOWN = "unknown to the lexicon or graph"
 def facts_from_table(
     paths: str | Path | Sequence[str | Path],
     names: Names | None = None,
-    ambiguous: Ambiguous | str = Ambiguous.FIRST,
+    ambiguity: Ambiguity = "first",
     bad: BadRows | None = None,
 ) -> Facts:
     """Facts of one or several tables.
 
     With ``names``, heads and tails that are not concepts there are matched by code, then by name; one that fits
-    several concepts is treated as ``ambiguous`` says: the ``first``, ``all`` of them, or ``skip``. Those that fit none
+    several concepts is treated as ``ambiguity`` says: the ``first``, ``all`` of them, or ``skip``. Those that fit none
     stay as they are and are listed in ``Facts.unmatched``. ``made_with["names"]`` counts what happened. A ``date``
     column (a year or a day) says since when a fact is known.
     """
-    rule = one_of(Ambiguous, ambiguous, "ambiguous")
+    check_choice("ambiguity", ambiguity, Ambiguity)
     bad = bad or BadRows()
     seen: dict[str, tuple[str, ...]] = {}
     counts: Counter[str] = Counter()
@@ -43,7 +43,7 @@ def facts_from_table(
             counts["ambiguous" if len(found) > 1 else kind] += 1
             if len(found) > 1:
                 several[name] = found
-                found = {Ambiguous.FIRST: found[:1], Ambiguous.ALL: found, Ambiguous.SKIP: ()}[rule]
+                found = {"first": found[:1], "all": found, "skip": ()}[ambiguity]
             seen[name] = found
             if kind == UNKNOWN:
                 unmatched[name] = 0
@@ -63,7 +63,7 @@ def facts_from_table(
                     yield Statement(head, relation, tail, source, year)
 
     listed = [paths] if isinstance(paths, (str, Path)) else list(paths)
-    made_with = {"from": "table", "files": [Path(path).name for path in listed], "ambiguous": rule.value}
+    made_with = {"from": "table", "files": [Path(path).name for path in listed], "ambiguous": ambiguity}
     facts = Facts.of(rows(), made_with)
     details: dict[str, object] = {"bad rows": bad.count, "names": dict(sorted(counts.items()))}
     if several:

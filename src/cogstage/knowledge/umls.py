@@ -11,9 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cogstage.knowledge.choices import one_of
+from cogstage.choices import Ambiguity, check_choice
 from cogstage.knowledge.facts import Facts
-from cogstage.knowledge.matching import Ambiguous, Matched, Matcher, Names, unmatched_rows
+from cogstage.knowledge.matching import Matched, Matcher, Names, unmatched_rows
 from cogstage.knowledge.relation_map import UMLS_RELATIONS, UMLS_TYPES, Oriented, orient, read_relation_map, read_types
 from cogstage.knowledge.streams import batches, find_files
 from cogstage.progress import SILENT, Progress
@@ -70,7 +70,7 @@ Statement = tuple[str, str, str, str]  # a, their relation, b, source
 def facts_from_umls(
     meta: Path | str,
     names: Names | None = None,
-    ambiguous: Ambiguous | str = Ambiguous.FIRST,
+    ambiguity: Ambiguity = "first",
     sources: Collection[str] = (),
     relation_map: Path | str | None = None,
     language: str = "ENG",
@@ -87,10 +87,10 @@ def facts_from_umls(
     ``Facts.matched`` says what stands for what, ``Facts.unmatched`` which concepts of the facts led to no node.
     """
     bad = bad or BadRows()
-    rule = one_of(Ambiguous, ambiguous, "ambiguous")
+    check_choice("ambiguity", ambiguity, Ambiguity)
     files = find_files(Path(meta), FILES, ADVICE)
     rules = read_relation_map(relation_map or UMLS_RELATIONS)
-    matcher = None if names is None else Matcher(names, rule)
+    matcher = None if names is None else Matcher(names, ambiguity)
     counts: Counter[str] = Counter()
 
     progress.start("Reading MRREL")
@@ -129,7 +129,7 @@ def facts_from_umls(
         "relation map": Path(relation_map).name if relation_map else "default",
         "sources": sorted(sources) or "all",
         "language": language,
-        "ambiguous": rule.value,
+        "ambiguous": ambiguity,
     }
     facts = Facts.of(rows(), made_with, matched.concept)
     details = {

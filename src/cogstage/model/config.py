@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
+from cogstage.choices import World
 from cogstage.errors import UsageError
 
 C = TypeVar("C", bound="Options")
@@ -78,7 +79,7 @@ class Options:
             raise UsageError(f"option {name}={getattr(self, name)}: choose one of {', '.join(allowed)}")
 
 
-WORLDS = ("open", "closed")
+WORLDS: tuple[str, ...] = get_args(World)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -96,3 +96,14 @@ def split_triple(text: str, relations: Iterable[str]) -> Triple:
         if separator and head.strip() and tail.strip():
             return head.strip(), name, tail.strip()
     raise UsageError(f'{text!r} is not a triple; write for example "Aspirin may_treat Headache"')
+
+
+def gather_corrections(
+    path: Path | str | None, without: Iterable[str], assume: Iterable[str], relations: Sequence[str]
+) -> Corrections:
+    """The verdicts of a table, if there is one, then triples to leave out and triples to take for facts, as text."""
+    verdicts = Corrections() if path is None else Corrections.read(path)
+    for texts, verdict in ((without, "wrong"), (assume, "right")):
+        for text in texts:
+            verdicts = verdicts.adding(Correction(*split_triple(text, relations), verdict))
+    return verdicts

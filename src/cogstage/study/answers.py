@@ -87,7 +87,7 @@ class Answers:
         with self._database.reading() as connection:
             stored = connection.scalar(select(study_table.c.definition_hash).where(study_table.c.id == self._study.id))
         if stored is None:
-            raise CogstageError("the database does not hold this study; give the --database it was created with")
+            raise CogstageError("the database does not hold this study; give the `database` it was created with")
         if stored != self._study.hash:
             raise CogstageError("study.json was changed after the study began; restore it from a copy")
 

@@ -7,11 +7,11 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from cogstage.choices import JudgedBy, ProtocolName, check_choice
 from cogstage.errors import UsageError
 from cogstage.relations import inverse, is_inverse
 from cogstage.study.protocol import (
     OUTCOMES,
-    PROTOCOLS,
     Case,
     RationaleSet,
     ShownRationale,
@@ -32,8 +32,10 @@ class StudyOptions:
     """How the cases of a study are drawn."""
 
     title: str = ""  # shown to the reviewers; empty: that of the protocol
-    protocol: str = "sets"  # "sets" compares the reasons of sources, "crossover" judging with and without reasons
-    pairs: int = 20  # crossover: pairs that each reviewer judges, half of them wrongly predicted
+    protocol: ProtocolName = (
+        "sets"  # "sets" compares the reasons of sources, "crossover" judging with and without reasons
+    )
+    pairs_per_reviewer: int = 20  # crossover: pairs that each reviewer judges, half of them wrongly predicted
     cases: int = 30  # sets: correctly predicted positives, as in the paper
     false_positives: int = 0  # pairs predicted positive that are negatives
     false_negatives: int = 0  # pairs predicted negative that are positives
@@ -41,9 +43,7 @@ class StudyOptions:
     without_rationales: int = 0  # further cases that each reviewer judges from the prediction alone
     per_set: int = 5  # reasons per set
     relation: str | None = None  # only pairs of this relation; None: all
-    judged_by: str = (
-        "all"  # whose predictions make a case correct or not: "all" sources, or the "first" as in the paper
-    )
+    judged_by: JudgedBy = "all"  # whose predictions make a case correct: all sources, or the first as in the paper
     threshold: float = 0.5  # a probability of at least this is a positive prediction
     seed: int = 0
     consent: str = ""  # text that reviewers agree to before they begin
@@ -79,7 +79,9 @@ def draw_study(sources: Sequence[Source], labels: Mapping[Pair, int], options: S
         seed=options.seed,
         sources=tuple(source.name for source in sources),
         per_set=options.per_set,
-        without_rationales=options.pairs // 2 if options.protocol == "crossover" else options.without_rationales,
+        without_rationales=options.pairs_per_reviewer // 2
+        if options.protocol == "crossover"
+        else options.without_rationales,
         cases=tuple(cases),
         protocol=options.protocol,
         consent=options.consent.strip(),
@@ -89,7 +91,7 @@ def draw_study(sources: Sequence[Source], labels: Mapping[Pair, int], options: S
 
 def _wanted(options: StudyOptions) -> dict[str, int]:
     if options.protocol == "crossover":
-        return dict.fromkeys(OUTCOMES, options.pairs // CELLS)
+        return dict.fromkeys(OUTCOMES, options.pairs_per_reviewer // CELLS)
     return {
         "true_positive": options.cases + options.without_rationales,
         "false_positive": options.false_positives,
@@ -98,17 +100,17 @@ def _wanted(options: StudyOptions) -> dict[str, int]:
 
 
 def _check(options: StudyOptions) -> None:
-    if options.protocol not in PROTOCOLS:
-        raise UsageError(f"--protocol is {options.protocol}; it is {' or '.join(PROTOCOLS)}")
+    check_choice("protocol", options.protocol, ProtocolName)
+    check_choice("judged_by", options.judged_by, JudgedBy)
     if options.protocol == "crossover":
-        if options.pairs < 2 * CELLS or options.pairs % CELLS:
+        if options.pairs_per_reviewer < 2 * CELLS or options.pairs_per_reviewer % CELLS:
             raise UsageError(
-                f"--pairs is {options.pairs}; a crossover needs 8 pairs or more, and a multiple of {CELLS}"
+                f"`pairs_per_reviewer` must be a multiple of {CELLS}, 8 or more, not {options.pairs_per_reviewer}"
             )
         if options.repeats or options.without_rationales or options.false_positives or options.false_negatives:
             raise UsageError(
-                "a crossover draws its own cases: --repeats, --without-rationales, --false-positives and "
-                "--false-negatives belong to the protocol sets"
+                "a crossover draws its own cases: `repeats`, `without_rationales`, `false_positives` and "
+                "`false_negatives` belong to the protocol sets"
             )
     total = options.cases + options.false_positives + options.false_negatives + options.without_rationales
     if options.cases + options.false_positives + options.false_negatives < 1:
@@ -116,13 +118,11 @@ def _check(options: StudyOptions) -> None:
     if min(options.cases, options.false_positives, options.false_negatives, options.without_rationales) < 0:
         raise UsageError("a number of cases cannot be negative")
     if not 0 <= options.repeats <= total - options.without_rationales:
-        raise UsageError(f"--repeats is {options.repeats}; it must lie between 0 and the cases with rationales")
+        raise UsageError(f"`repeats` is {options.repeats}; it must lie between 0 and the cases with rationales")
     if not 1 <= options.per_set <= 20:
-        raise UsageError(f"--top is {options.per_set}; a set holds 1 to 20 rationales")
+        raise UsageError(f"`per_set` is {options.per_set}; a set holds 1 to 20 rationales")
     if not 0 < options.threshold < 1:
-        raise UsageError(f"--threshold is {options.threshold}; it must lie between 0 and 1")
-    if options.judged_by not in ("all", "first"):
-        raise UsageError(f"--judged-by is {options.judged_by}; it is all or first")
+        raise UsageError(f"`threshold` is {options.threshold}; it must lie between 0 and 1")
 
 
 def _judges(options: StudyOptions) -> str:
@@ -136,7 +136,7 @@ def _sort_pairs(sources: Sequence[Source], known: Mapping[Pair, int], options: S
     labelled = sorted(pair for pair in shared if pair in known and options.relation in (None, pair[1]))
     if not labelled:
         raise UsageError(
-            "the sources share no labelled pair; check that they predict the same pairs, and give --dataset or a "
+            "the sources share no labelled pair; check that they predict the same pairs, and give a `dataset` or a "
             "label field in the records"
         )
     judges = sources if options.judged_by == "all" else sources[:1]

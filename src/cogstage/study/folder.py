@@ -34,16 +34,16 @@ def _wire(study: Study, database: Database) -> OpenStudy:
 
 
 def create_folder(
-    path: Path, study: Study, password: str, made_with: Mapping[str, Any], database_url: str | None = None
+    path: Path, study: Study, password: str, made_with: Mapping[str, Any], database: str | None = None
 ) -> None:
     """Write a study folder and make its database ready. A study that is there is never replaced: it holds answers."""
     check_new(path)
     with new_folder(path, KIND, made_with) as folder:
         study.write(folder)
-        database = Database(database_url) if database_url else Database.in_folder(folder)
-        opened = _wire(study, database)
+        store = Database(database) if database else Database.in_folder(folder)
+        opened = _wire(study, store)
         try:
-            database.upgrade()
+            store.upgrade()
             opened.answers.register()
             opened.access.set_password(password)
         finally:
@@ -54,18 +54,18 @@ def create_folder(
 def check_new(path: Path) -> None:
     """Raise unless a study can be made at ``path``."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise UsageError(f"{path} is there already; choose another --out (a study with answers is never overwritten)")
+        raise UsageError(f"{path} is there already; choose another `out` (a study with answers is never overwritten)")
 
 
-def open_folder(path: Path, database_url: str | None = None, upgrade: bool = False) -> OpenStudy:
+def open_folder(path: Path, database: str | None = None, upgrade: bool = False) -> OpenStudy:
     """Open a study folder with the database its answers are in, and check that the two belong together."""
     study = Study.load(path)
-    if database_url is None and not (path / DATABASE_FILE).exists():
-        raise UsageError(f"{path} has no {DATABASE_FILE}; give the --database that the study was created with")
-    database = Database(database_url) if database_url else Database.in_folder(path)
+    if database is None and not (path / DATABASE_FILE).exists():
+        raise UsageError(f"{path} has no {DATABASE_FILE}; give the `database` that the study was created with")
+    store = Database(database) if database else Database.in_folder(path)
     if upgrade:
-        database.upgrade()
-    database.check_schema()
-    opened = _wire(study, database)
+        store.upgrade()
+    store.check_schema()
+    opened = _wire(study, store)
     opened.answers.check()
     return opened

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cogstage.errors import UsageError
+from cogstage.reporting import Table
 from cogstage.study.draw import CELLS
 
 MOST_REVIEWERS = 200
@@ -129,3 +130,15 @@ def _needed(scenario: Scenario, studies: int, seed: int) -> int | None:
         else:
             low = middle + 1
     return 2 * high
+
+
+def plan_text(made: Plan, scenario: Scenario, studies: int) -> str:
+    """The plan as a table for a terminal."""
+    columns = sorted({pairs for _, pairs in made.table})
+    rows = [(str(r), *(f"{made.table[r, p]:.0%}" for p in columns)) for r in sorted({r for r, _ in made.table})]
+    needed = ("needed for 80 %", *("over 200" if made.needed[p] is None else str(made.needed[p]) for p in columns))
+    titles = ("reviewers", *(f"{p} pairs" for p in columns))
+    right = f"{scenario.accuracy:.0%} against {scenario.accuracy + scenario.gain:.0%}"
+    table = Table(f"Power to find {right} right verdicts at the 5 % level", titles, (*rows, needed)).text()
+    design = f"{scenario.reviewers} reviewers × {scenario.pairs} pairs"
+    return f"{table}\n{design}: {made.power:.0%} of {studies:,} simulated studies find it."

@@ -8,9 +8,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from cogstage.artefact import read_meta, to_json
+from cogstage.choices import ProtocolName
 from cogstage.errors import CogstageError, UsageError
 from cogstage.relations import phrase
 
@@ -18,7 +19,6 @@ STUDY = "study.json"
 KIND = "study"
 SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 OUTCOMES = ("true_positive", "false_positive", "false_negative", "true_negative")
-PROTOCOLS = ("sets", "crossover")
 # Fields that older study.json files lack. At their defaults they do not count in a protocol's identity.
 _ADDED_TO_STUDY = {"protocol": "sets", "consent": "", "contact": ""}
 _ADDED_TO_RATIONALE = {"against": False}
@@ -165,7 +165,7 @@ def study_from_dict(record: Mapping[str, Any]) -> Study:
         for case in record["cases"]
     )
     study = Study(**{**record, "sources": tuple(record["sources"]), "cases": cases})
-    if study.protocol not in PROTOCOLS:
+    if study.protocol not in get_args(ProtocolName):
         raise ValueError(f"protocol {study.protocol!r} is unknown to this version")
     return study
 
@@ -175,9 +175,9 @@ def check_source_names(names: Sequence[str], protocol: str = "sets") -> None:
     if protocol == "crossover" and len(names) != 1:
         raise UsageError(f"a crossover study shows the reasons of one source, not of {len(names)}")
     if protocol == "sets" and len(names) < 2:
-        raise UsageError("a study compares at least two sources; give --source NAME=PATH twice or more")
+        raise UsageError("a study compares at least two sources; give each as a `source` NAME=PATH")
     for name in names:
         if not SOURCE_NAME.fullmatch(name):
             raise UsageError(f"source name {name!r}: use up to 40 letters, digits, dots, hyphens and underscores")
     if len(set(names)) < len(names):
-        raise UsageError("two sources have the same name; each --source NAME=PATH needs a name of its own")
+        raise UsageError("two sources have the same name; each `source` NAME=PATH needs a name of its own")

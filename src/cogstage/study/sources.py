@@ -78,7 +78,7 @@ def read_source(name: str, path: Path, labels: Mapping[Pair, int], per_set: int,
                 f"source {name}: {path} is a folder but not a model or graph; give one of these or a file of reasons"
             )
         if not labels or (dataset is None and not is_model):
-            raise UsageError(f"source {name}: a folder needs --dataset to know which pairs to predict")
+            raise UsageError(f"source {name}: a folder needs a `dataset` to know which pairs to predict")
         if is_model:
             return predictions_from_model(name, path, list(labels), per_set)
         from cogstage.study.neighbours import reasons_of_neighbours

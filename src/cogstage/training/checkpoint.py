@@ -57,7 +57,7 @@ class Checkpoint:
                 info = json.loads(opened.metadata()["info"])
                 return {name: opened.get_tensor(name).clone() for name in opened.keys()}, info  # noqa: SIM118
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-            raise CogstageError(f"{file} is damaged ({error}); train again without --resume") from error
+            raise CogstageError(f"{file} is damaged ({error}); train again without `resume`") from error
 
 
 def copy_weights(module: torch.nn.Module) -> dict[str, Tensor]:

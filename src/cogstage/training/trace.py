@@ -26,7 +26,7 @@ class Recorder:
                 from torch.utils.tensorboard import SummaryWriter
             except ImportError:
                 raise UsageError(
-                    "TensorBoard is not installed; install cogstage[tensorboard] or leave --tensorboard out"
+                    "TensorBoard is not installed; install cogstage[tensorboard] or leave `tensorboard` out"
                 ) from None
             self._writer = SummaryWriter(str(tensorboard))
 

@@ -59,7 +59,7 @@ class CorrectedModel:
     def add(self, head: str, relation: str, tail: str, verdict: str, who: str, why: str) -> Correction:
         """Append a verdict to the table; terms are keys. Several processes may do so at once."""
         if self.path is None:
-            raise UsageError("corrections are not kept here; start the server with --corrections FILE")
+            raise UsageError("corrections are not kept here: the server was started without a corrections file")
         if not who.strip():
             raise UsageError("write your name, so that others know whose verdict it is")
         when = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

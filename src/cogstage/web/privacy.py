@@ -36,11 +36,11 @@ def privacy_warning(privacy: str, required: bool, hidden: bool) -> str | None:
         return None
     if required:
         raise UsageError(
-            "the counts behind this model were never suppressed, and --require-private asks for it; build the graph"
-            " with --suppress-below 11 or --private, and train again"
+            "the counts behind this model were never suppressed, and `require_private` asks for it; build the graph"
+            " with `suppress_below` 11 or `private`, and train again"
         )
     shown = "Counts are hidden, but predictions still rest on them" if hidden else "Readers will see them"
     return (
         "The counts behind this model were never suppressed. That is right for public text. If they come from patients,"
-        f" build the graph with --suppress-below 11 or --private. {shown}."
+        f" build the graph with `suppress_below` 11 or `private`. {shown}."
     )

@@ -58,7 +58,7 @@ def networks(texts: Sequence[str]) -> list[IPv4Network | IPv6Network]:
     try:
         return [ip_network(text.strip(), strict=False) for text in texts if text.strip()]
     except ValueError as error:
-        raise UsageError(f"--trusted-proxies: {error}; an example is 127.0.0.1,172.17.0.0/16") from None
+        raise UsageError(f"`trusted_proxies`: {error}; an example is 127.0.0.1,172.17.0.0/16") from None
 
 
 def loggable(path: str) -> str:
@@ -151,7 +151,7 @@ class AllowedHosts:
                     send,
                     400,
                     "host_not_allowed",
-                    "This server does not answer to that host name. Whoever runs it can add it with --allowed-hosts.",
+                    "This server does not answer to that host name. Whoever runs it can allow the name.",
                 )
                 return
         await self.app(scope, receive, send)

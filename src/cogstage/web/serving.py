@@ -36,14 +36,14 @@ class Address:
     def check(self) -> None:
         """Raise on an address that cannot work."""
         if (self.certificate is None) != (self.key is None):
-            raise UsageError("TLS needs both --tls-cert and --tls-key")
+            raise UsageError("TLS needs both `certificate` and `key`")
         for file in (self.certificate, self.key):
             if file is not None and not file.is_file():
                 raise UsageError(f"no such file: {file}")
         if self.public_url is not None:
             parts = urlsplit(self.public_url)
             if parts.scheme not in ("http", "https") or not parts.netloc or parts.path.strip("/") or parts.query:
-                raise UsageError(f"--url is {self.public_url}; an example is https://study.example.org")
+                raise UsageError(f"`public_url` is {self.public_url}; an example is https://study.example.org")
         networks(self.trusted_proxies)
 
     @property
@@ -99,5 +99,5 @@ def check_free(address: Address) -> None:
             probe.bind((address.host, address.port))
     except OSError as error:
         raise UsageError(
-            f"cannot listen on {address.host} port {address.port}: {error.strerror}; choose another --port or --host"
+            f"cannot listen on {address.host} port {address.port}: {error.strerror}; choose another `port` or `host`"
         ) from None

@@ -65,7 +65,7 @@ class Site:
     def check_links(self) -> None:
         """Raise unless links can be made."""
         if self.link_base is None:
-            raise UsageError("links need the address that reviewers use; start the server with --url")
+            raise UsageError("links need a public address, and the server was started without one")
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def listen(host: str, port: int) -> socket.socket:
             address = alone.getsockname()
         return _bound(family, address)
     except OSError as error:
-        raise UsageError(f"cannot listen on {host}:{port}: {error.strerror}; choose another --port") from None
+        raise UsageError(f"cannot listen on {host}:{port}: {error.strerror}; choose another `port`") from None
 
 
 def _socket(family: int) -> socket.socket:
@@ -102,7 +102,7 @@ def serve(build: Callable[[], Any], listener: socket.socket, workers: int, ready
             quick = quick + 1 if time.monotonic() - begun < QUICK_DEATH else 0
             if quick > 2 * workers:
                 stop(signal.SIGTERM, None)
-                raise CogstageError("workers die as soon as they start; run with --workers 1 to see why")
+                raise CogstageError("workers die as soon as they start; run with one of `workers` to see why")
             start()
 
 

@@ -7,15 +7,13 @@ from typing import Protocol
 
 import numpy as np
 
+from cogstage.choices import EngineName
 from cogstage.corpus.names import CodeNames
 from cogstage.corpus.near_duplicates import Signatures
-from cogstage.errors import UsageError
 from cogstage.graph.counting import Census
 from cogstage.graph.edges import Edges
 from cogstage.graph.job import BuildJob, Nodes
 from cogstage.graph.runs import Run
-
-ENGINES = ("local", "spark")
 
 
 class Engine(Protocol):
@@ -42,14 +40,12 @@ class Engine(Protocol):
         """Release what the engine holds."""
 
 
-def open_engine(name: str, job: BuildJob, master: str) -> Engine:
+def open_engine(name: EngineName, job: BuildJob, master: str) -> Engine:
     """The engine of this name for a job."""
     if name == "local":
         from cogstage.graph.engines.local import LocalEngine
 
         return LocalEngine(job)
-    if name == "spark":
-        from cogstage.graph.engines.spark import SparkEngine
+    from cogstage.graph.engines.spark import SparkEngine
 
-        return SparkEngine(job, master)
-    raise UsageError(f"unknown engine {name}; known are {', '.join(ENGINES)}")
+    return SparkEngine(job, master)

@@ -1,0 +1,30 @@
+"""Options that are one of a few words: each set of words is defined here, and nowhere else."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+from cogstage.errors import UsageError
+
+Unit = Literal["auto", "document", "sentence", "visit", "patient-window"]
+Window = Literal["1d", "7d", "30d", "90d", "180d", "365d", "ever"]
+Per = Literal["bin", "patient"]
+Level = Literal["concept", "term"]
+Copies = Literal["auto", "drop", "keep"]
+Content = Literal["auto", "text", "codes", "both"]
+Ambiguity = Literal["first", "all", "skip"]
+EngineName = Literal["local", "spark"]
+NegativeKind = Literal["uniform", "degree", "hard"]
+SplitKind = Literal["random", "cold-head", "cold-tail", "time"]
+SplitName = Literal["train", "dev", "test"]
+World = Literal["open", "closed"]
+Preset = Literal["default", "paper"]
+ProtocolName = Literal["sets", "crossover"]
+JudgedBy = Literal["all", "first"]
+CaseFormat = Literal["text", "markdown", "latex", "html", "jsonl"]
+
+
+def check_choice(parameter: str, value: object, choices: Any) -> None:
+    """Raise unless ``value`` is one of the words of a Literal; the error names the parameter and the words."""
+    if value not in get_args(choices):
+        raise UsageError(f"`{parameter}` must be one of {', '.join(get_args(choices))}, not {value}")

@@ -1,0 +1,161 @@
+"""``cogstage graph build``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from cogstage import choices
+from cogstage.cli import options
+from cogstage.cli.console import print_json, progress, say_skipped
+from cogstage.cli.options import count_option, input_argument, input_option, privacy_option, run_option
+
+EXAMPLE = (
+    "Example: cogstage graph build notes.jsonl.gz --lexicon terms.tsv --unit patient-window --window 7d "
+    "--per patient --suppress-below 11 --out graph"
+)
+DOCUMENTS = input_argument(..., help="Documents or coded records: files, folders or glob patterns.", metavar="FILE")
+LEXICON_COLUMNS = "columns term, concept, name, type; may be repeated"
+
+
+def build(
+    documents: list[str] = DOCUMENTS,
+    out: Path = options.out("graph folder; an existing graph is replaced"),
+    lexicon: list[str] | None = options.lexicon(LEXICON_COLUMNS),
+    unit: choices.Unit = count_option(
+        "auto",
+        help="Unit within which terms co-occur; auto uses patient-window for coded records and document for text.",
+    ),
+    window: choices.Window = options.WINDOW,
+    per: choices.Per = options.PER,
+    level: choices.Level = options.level("concept"),
+    min_count: int = options.MIN_COUNT,
+    suppress_below: int = privacy_option(
+        0, help="Leave out terms and edges with fewer patients (or documents).", metavar="N"
+    ),
+    private: str | None = privacy_option(
+        None,
+        metavar="EPS,DELTA,M",
+        help="Differentially private release; each patient contributes at most M pairs.",
+    ),
+    order: bool = count_option(False, "--order", help="Also count which of two terms each patient has first."),
+    lag: str = count_option(
+        "90d", help="With --order: longest time between the two terms, such as 90d, or any.", metavar="DAYS"
+    ),
+    until: str | None = count_option(None, metavar="YEAR|DATE", help="Leave out documents after this year or day."),
+    copies: choices.Copies = count_option(
+        "auto",
+        help="What to do with nearly equal notes of one patient; auto drops them if there are patient identifiers.",
+    ),
+    keep_context: bool = count_option(
+        False, "--keep-context", help="Also count negated, family, hypothetical and historical mentions."
+    ),
+    content: choices.Content = count_option(
+        "auto", help="What to count in a document; auto uses the text where there is a lexicon and a text."
+    ),
+    ambiguity: choices.Ambiguity = options.AMBIGUITY,
+    stop_list: Path | None = input_option(None, help="Terms to ignore, one per line.", metavar="FILE"),
+    roll_up: str | None = count_option(
+        None,
+        metavar="LEVEL|TABLE",
+        help="Replace codes by ancestors: standard, ingredient, atc1 to atc5, snomed1 to snomed9, or a table.",
+    ),
+    vocabulary: Path | None = options.VOCABULARY,
+    add_to: Path | None = input_option(
+        None,
+        help="Graph folder to extend: count only new files and add them to its counts.",
+        metavar="FOLDER",
+    ),
+    variants: bool = count_option(False, "--variants", help="Also match plural and hyphen variants of terms."),
+    any_case: bool = count_option(False, "--any-case", help="Match abbreviations such as MS in any case."),
+    context_rules: str | None = options.CONTEXT_RULES,
+    format: str = options.FORMAT,
+    column: list[str] | None = input_option(
+        None,
+        metavar="OURS=THEIRS",
+        help="Name of a column in the input table, such as text=note_text; may be repeated.",
+    ),
+    date_format: str | None = input_option(
+        None, help="Format of dates in the input table, such as %d/%m/%Y.", metavar="FORMAT"
+    ),
+    ids_across_files: bool = input_option(
+        False, "--ids-across-files", help="Treat equal doc_id values in different files as one document."
+    ),
+    reader_option: list[str] | None = input_option(
+        None,
+        metavar="NAME=VALUE",
+        help="Option of the input format, such as tables=note,drug_exposure; may be repeated.",
+    ),
+    engine: choices.EngineName = run_option("local", help="Where to count."),
+    master: str = run_option("local[*]", help="Spark master, such as local[*] or spark://host:port.", metavar="URL"),
+    memory: str = run_option(
+        "4GB", help="Memory limit for counting; the rest is kept on disk next to --out.", metavar="SIZE"
+    ),
+    workers: int | None = options.workers(None, "that annotate; all cores by default"),
+    resume: bool = options.resume("the finished part of a build is kept next to --out"),
+    seed: int | None = options.seed("noise of --private; only for tests, never for a real release", None),
+    skip: bool = options.SKIP_BAD,
+    as_json: bool = options.as_json(),
+) -> None:
+    """Count co-occurrences in text or coded records, and write a graph folder."""
+    from cogstage.corpus.readers import reader_options
+    from cogstage.graph.build import build_graph
+    from cogstage.graph.merge import add_documents
+    from cogstage.graph.options import BuildOptions, Private, parse_lag, parse_size, parse_until, parse_window
+    from cogstage.tables import BadRows
+
+    build_options = BuildOptions(
+        unit=unit,
+        window=parse_window(window),
+        per=per,
+        level=level,
+        min_count=min_count,
+        suppress_below=suppress_below,
+        private=None if private is None else Private.parse(private),
+        order=order,
+        lag=parse_lag(lag),
+        until=None if until is None else parse_until(until),
+        copies=copies,
+        keep_context=keep_context,
+        content=content,
+        ambiguity=ambiguity,
+        variants=variants,
+        any_case=any_case,
+        context_rules=context_rules,
+        format=format,
+        reader=reader_options(
+            [
+                *(reader_option or ()),
+                *([f"columns={','.join(column)}"] if column else ()),
+                *([f"date_format={date_format}"] if date_format else ()),
+                *(["ids_across_files=true"] if ids_across_files else ()),
+            ],
+            format,
+        ),
+    )
+    bad = BadRows(skip)
+    how: dict[str, Any] = {
+        "stop_list": stop_list if stop_list is not None else (),
+        "roll_up": roll_up,
+        "vocabulary": vocabulary,
+        "engine": engine,
+        "master": master,
+        "memory": parse_size(memory),
+        "workers": workers,
+        "resume": resume,
+        "seed": seed,
+        "bad": bad,
+        "progress": progress(),
+    }
+    if add_to is None:
+        built = build_graph(documents, out, lexicon or None, build_options, **how)
+    else:
+        built = add_documents(add_to, documents, out, lexicon or None, build_options, **how)
+    say_skipped(bad)
+    if as_json:
+        result = {"nodes": built.nodes, "edges": built.edges, "skipped": built.skipped, "out": str(out)}
+        print_json(result if private else {**result, "documents": built.documents, "units": built.units})
+    else:
+        typer.echo(f"{out}: {built.nodes:,} nodes, {built.edges:,} edges")

@@ -1,0 +1,74 @@
+"""``cogstage graph import``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cogstage import choices
+from cogstage.cli import options
+from cogstage.cli.app import CommandGroup
+from cogstage.cli.console import progress, save_graph, say_skipped
+from cogstage.cli.options import input_argument, input_option
+
+app = CommandGroup("Import existing co-occurrence counts.")
+OUT = options.out("graph folder; an existing graph is replaced")
+
+
+@app.command("edges", epilog="Example: cogstage graph import edges pairs.tsv --terms terms.tsv --out graph")
+def import_edges(
+    edges: list[str] = input_argument(..., help="Tables with the columns source, target, count.", metavar="FILE"),
+    out: Path = OUT,
+    terms: list[str] | None = input_option(
+        None,
+        help="Table with the column term, and optionally concept, name, type, count; may be repeated.",
+        metavar="TABLE",
+    ),
+    skip: bool = options.SKIP_BAD,
+    as_json: bool = options.as_json(),
+) -> None:
+    """Import a co-occurrence table."""
+    from cogstage.graph.importers import import_edges as read
+    from cogstage.tables import BadRows
+
+    bad = BadRows(skip)
+    save_graph(read(edges, terms or None, bad, progress()), out, as_json)
+    say_skipped(bad)
+
+
+@app.command(
+    "finlayson", epilog="Example: cogstage graph import finlayson dryad --window 1d --min-count 100 --out graph"
+)
+def import_finlayson(
+    folder: Path = input_argument(
+        ..., help="Folder with the unpacked files of doi:10.5061/dryad.jp917.", metavar="FOLDER"
+    ),
+    out: Path = OUT,
+    level: choices.Level = options.level("term"),
+    per: choices.Per = options.PER,
+    window: choices.Window = options.WINDOW,
+    min_count: int = options.MIN_COUNT,
+    as_json: bool = options.as_json(),
+) -> None:
+    """Import the counts of 20 million clinical notes that Finlayson et al. published in 2014."""
+    from cogstage.graph.importers import import_finlayson as read
+    from cogstage.graph.options import parse_window
+
+    save_graph(read(folder, level, per, parse_window(window), min_count, progress()), out, as_json)
+
+
+@app.command(
+    "xmedrela",
+    epilog="Example: cogstage graph import xmedrela sub_neighbors_dict_ppmi_perBin_1.pkl "
+    "--strings term_string_mapping.pkl --concepts term_concept_mapping.pkl --out graph",
+)
+def import_xmedrela(
+    neighbours: Path = input_argument(..., help="Pickle: term id to a list of (term id, weight).", metavar="FILE"),
+    out: Path = OUT,
+    strings: Path | None = input_option(None, help="Pickle: term id to string.", metavar="FILE"),
+    concepts: Path | None = input_option(None, help="Pickle: term id to concept.", metavar="FILE"),
+    as_json: bool = options.as_json(),
+) -> None:
+    """Import the published pickles of X-MedRELA, without executing code in them."""
+    from cogstage.graph.importers import import_xmedrela as read
+
+    save_graph(read(neighbours, strings, concepts), out, as_json)

@@ -1,0 +1,162 @@
+"""The commands of a running study: serve, invite, close, reopen, admin-password, upgrade."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import typer
+
+from cogstage.cli import options
+from cogstage.cli.console import print_json
+from cogstage.cli.options import input_argument, model_option, output_option, run_option
+from cogstage.errors import UsageError
+
+
+def serve(
+    study: Path = options.STUDY,
+    host: str = options.HOST,
+    port: int = options.port(8765),
+    public_url: str | None = options.URL,
+    certificate: Path | None = run_option(
+        None, "--tls-cert", help="TLS certificate (PEM), to serve https without a proxy.", metavar="FILE"
+    ),
+    key: Path | None = run_option(None, "--tls-key", help="Private key of the certificate (PEM).", metavar="FILE"),
+    secure_cookies: bool | None = run_option(
+        None,
+        "--secure-cookies/--no-secure-cookies",
+        help="Send cookies over https only. Default: on, except on a loopback address.",
+    ),
+    allowed_hosts: str = options.ALLOWED_HOSTS,
+    trusted_proxies: str = options.TRUSTED_PROXIES,
+    database: str | None = options.DATABASE,
+) -> None:
+    """Serve the study's pages to reviewers and administrator until stopped.
+
+    Example: cogstage study serve study --url https://study.example.org
+    """
+    from cogstage.study.folder import open_folder
+    from cogstage.web.serving import LOOPBACK, Address, listed
+    from cogstage.web.serving import serve as run
+    from cogstage.web.study_app import create_study_app
+
+    address = Address(host, port, public_url, certificate, key, listed(allowed_hosts), listed(trusted_proxies))
+    address.check()
+    opened = open_folder(study, database)
+    secure = address.secure_cookies if secure_cookies is None else secure_cookies
+    public = address.url if public_url or address.certificate else None
+    typer.echo(f"Study at {address.url}, administrator at {address.url}/admin (stop with Ctrl-C)", err=True)
+    if secure and not address.is_https:
+        typer.echo(
+            "Cookies are for https only: put a TLS proxy before this and give --url, or give --tls-cert and --tls-key",
+            err=True,
+        )
+    # On loopback the server knows its own address; elsewhere only its administrator knows how reviewers reach it.
+    link_base = address.url if public or address.host in LOOPBACK else None
+    if link_base is None:
+        typer.echo("No links can be made on the administrator's page without --url", err=True)
+    run(create_study_app(opened, public, secure, address.access, link_base), address)
+
+
+def invite(
+    study: Path = options.STUDY,
+    names: list[str] = input_argument(..., metavar="NAME", help="Names of reviewers, each in quotation marks."),
+    days: int = model_option(30, help="Number of days until the links expire.", metavar="N"),
+    public_url: str | None = options.URL,
+    database: str | None = options.DATABASE,
+    as_json: bool = options.as_json(),
+) -> None:
+    """Create personal links for reviewers; each is printed once and stored hashed.
+
+    Example: cogstage study invite study "Dr Ada Lovelace" "Dr John Snow" --url https://study.example.org
+    """
+    from cogstage.study.folder import open_folder
+    from cogstage.web.serving import Address
+
+    if public_url is None:
+        raise UsageError("links need the address that reviewers use, for example --url https://study.example.org")
+    Address(public_url=public_url).check()
+    opened = open_folder(study, database)
+    try:
+        made = opened.access.invite_all(names, days)
+    finally:
+        opened.close()
+    links = {entry.reviewer.name: f"{public_url.rstrip('/')}/join/{entry.ticket}" for entry in made}
+    if as_json:
+        print_json(links)
+        return
+    for name, link in links.items():
+        typer.echo(f"{name}\t{link}")
+
+
+def close_study(study: Path = options.STUDY, database: str | None = options.DATABASE) -> None:
+    """Close the study to new answers; saved answers are kept.
+
+    Example: cogstage study close study
+    """
+    from cogstage.study.folder import open_folder
+
+    opened = open_folder(study, database)
+    opened.answers.close()
+    opened.close()
+    typer.echo("The study is closed.")
+
+
+def reopen(study: Path = options.STUDY, database: str | None = options.DATABASE) -> None:
+    """Open a closed study for answers again.
+
+    Example: cogstage study reopen study
+    """
+    from cogstage.study.folder import open_folder
+
+    opened = open_folder(study, database)
+    opened.answers.reopen()
+    opened.close()
+    typer.echo("The study is open.")
+
+
+def admin_password(
+    study: Path = options.STUDY,
+    generate: bool = output_option(False, "--generate", help="Generate a random password and print it."),
+    database: str | None = options.DATABASE,
+) -> None:
+    """Set the administrator's password, typed or from standard input, and end their sessions.
+
+    Example: cogstage study admin-password study --generate
+    """
+    from cogstage.study.folder import open_folder
+    from cogstage.study.secret import new_password
+
+    opened = open_folder(study, database)
+    try:
+        if generate:
+            password = new_password()
+        elif sys.stdin.isatty():
+            password = typer.prompt("New password", hide_input=True, confirmation_prompt=True)
+        else:
+            password = sys.stdin.readline().rstrip("\n")
+        opened.access.set_password(password)
+    finally:
+        opened.close()
+    typer.echo(f"Administrator's password: {password}" if generate else "The administrator's password is set.")
+
+
+def upgrade(study: Path = options.STUDY, database: str | None = options.DATABASE) -> None:
+    """Upgrade a study made by an older version. Make a copy first.
+
+    Example: cogstage study upgrade study
+    """
+    from cogstage.study.folder import open_folder
+
+    open_folder(study, database, upgrade=True).close()
+    typer.echo("The study's tables are up to date.")
+
+
+COMMANDS = {
+    "serve": serve,
+    "invite": invite,
+    "close": close_study,
+    "reopen": reopen,
+    "admin-password": admin_password,
+    "upgrade": upgrade,
+}

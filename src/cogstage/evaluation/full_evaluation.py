@@ -1,0 +1,63 @@
+"""Everything that ``evaluate`` reports of a model: figures, popularity rows, rationales."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from cogstage.choices import SplitName
+from cogstage.evaluation.evaluate import evaluate
+from cogstage.evaluation.evaluation_report import evaluation_report
+from cogstage.evaluation.floor_rows import add_floor, floor_table, model_graph
+from cogstage.evaluation.rationale_figures import measure_rationales
+from cogstage.evaluation.record_measures import measure_records, records_table
+from cogstage.evaluation.reference_set import ReferenceSet, evaluate_on_reference
+from cogstage.knowledge.dataset import Dataset
+from cogstage.progress import SILENT, Progress
+from cogstage.reporting import Report, Section
+
+if TYPE_CHECKING:
+    from cogstage.estimator import CogStage
+
+
+def evaluate_on_dataset(
+    model: CogStage,
+    data: Dataset,
+    split: SplitName = "test",
+    relations: Sequence[str] = (),
+    ranking_heads: int = 200,
+    also: Sequence[CogStage] | None = None,
+    rationale_pairs: int = 512,
+    seed: int = 0,
+    progress: Progress = SILENT,
+) -> tuple[dict[str, Any], Report]:
+    """Figures of a model on a data set, and their report.
+
+    Rationales are measured unless ``also`` is None; it holds the same model trained with other seeds, for stability.
+    """
+    result = evaluate(model, data, split, relations or None, ranking_heads, progress)
+    add_floor(result, model_graph(model), data, ranking_heads, progress)
+    tables = [floor_table(result)]
+    if also is not None:
+        names = relations or model.relations
+        models = [model, *also]
+        measured = [measure_rationales(models, data, name, rationale_pairs, seed, split, progress) for name in names]
+        records = [measure_records(model, data, name, rationale_pairs, seed, split) for name in names]
+        result["rationales"] = [figures.to_dict() for figures in measured]
+        result["records"] = records
+        for figures, record in zip(measured, records, strict=True):
+            tables += [*figures.tables(), records_table(record)]
+    return result, evaluation_report(model, data, result, tables, seed)
+
+
+def evaluate_on_reference_set(
+    model: CogStage, reference: ReferenceSet, name: str, relation: str | None = None
+) -> tuple[dict[str, Any], Report]:
+    """Figures of a model on a reference set called ``name``, and their report."""
+    measured = evaluate_on_reference(model, reference, relation)
+    result = {"reference": name, **measured.to_dict(), "warnings": measured.warnings()}
+    missing = ", ".join(measured.missing[:20]) + (" and others" if len(measured.missing) > 20 else "")
+    notes = [f"Not in the graph: {missing}."] if missing else []
+    return result, Report(
+        f"A model on the reference set {name}", measured.warnings(), [Section("Figures", [measured.table()])], notes
+    )

@@ -1,0 +1,52 @@
+"""Creating a study: read the sources, draw the cases, write the folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from cogstage.artefact import file_hash
+from cogstage.errors import UsageError
+from cogstage.progress import SILENT, Progress
+from cogstage.study.draw import StudyOptions, draw_study
+from cogstage.study.folder import check_new, create_folder
+from cogstage.study.protocol import Study, check_source_names
+from cogstage.study.secret import new_password
+from cogstage.study.sources import labels_of_dataset, read_source
+
+
+def create_study(
+    out: Path,
+    source: Sequence[str],
+    options: StudyOptions,
+    dataset: Path | None = None,
+    database: str | None = None,
+    progress: Progress = SILENT,
+) -> tuple[Study, str]:
+    """Write a study folder; returns the study and the administrator's password.
+
+    Each ``source`` reads ``NAME=PATH``. With a ``dataset`` its test pairs carry the labels.
+    """
+    check_new(out)
+    named = [_name_and_path(entry) for entry in source]
+    check_source_names([name for name, _ in named], options.protocol)
+    labels = labels_of_dataset(dataset, options.relation) if dataset else {}
+    progress.start("Reading the sources", len(named))
+    sources = []
+    for name, path in named:
+        sources.append(read_source(name, path, labels, options.per_set, dataset))
+        progress.advance()
+    progress.done(", ".join(f"{entry.name}: {len(entry.predictions):,} predictions" for entry in sources))
+    study = draw_study(sources, labels, options)
+    hashes = {name: file_hash(path) if path.is_file() else path.name for name, path in named}
+    password = new_password()
+    create_folder(out, study, password, {**asdict(options), "sources": hashes}, database)
+    return study, password
+
+
+def _name_and_path(entry: str) -> tuple[str, Path]:
+    name, separator, path = entry.partition("=")
+    if not separator or not path:
+        raise UsageError(f"`source` {entry}: write it as NAME=PATH, for example open=open.jsonl")
+    return name, Path(path)
