@@ -226,12 +226,13 @@ def test_killed_and_started_again(inputs: tuple[Graph, Dataset], tmp_path: Path)
     out = tmp_path / "t"
     support = Path(__file__).parent.parent / "support"
     script = (
-        f"import sys; sys.path.insert(0, {str(support)!r})\n"
         "from planted_relation import planted\nimport cogstage as cs\n"
         f"cs.compare(*planted(800, relations={RELATIONS!r}), methods={FLOOR!r}, seeds=1, out={str(out)!r}, jobs=1,"
         " ranking_heads=0, plots=False)"
     )
-    process = subprocess.Popen([sys.executable, "-c", script], start_new_session=True)
+    paths = os.pathsep.join(filter(None, (str(support), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": paths}
+    process = subprocess.Popen([sys.executable, "-c", script], env=environment, start_new_session=True)
     deadline = time.monotonic() + 120
     while not stamps(out) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -12,6 +12,7 @@ import pytest
 import torch
 from benchmarks.planted import Plan, planted
 from save_planted import save_both
+from training_settings import PAPER, QUICK
 
 from cogstage.artefact import lock_folder
 from cogstage.cli.main import run
@@ -22,7 +23,6 @@ from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.dataset import Dataset
 from cogstage.model.config import Config
 from cogstage.model.paper import PaperConfig
-from conftest import PAPER, QUICK
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from planted_secrets import SECRET, folder_holds
+from training_settings import QUICK
 
 from cogstage.estimator import CogStage
 from cogstage.graph.build import build_graph
@@ -14,7 +15,6 @@ from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.options import BuildOptions, Private
 from cogstage.knowledge.dataset import SPLITS, Dataset, Pairs
 from cogstage.triples import Triples
-from conftest import QUICK
 
 CODES = 12
 

@@ -15,6 +15,7 @@ import pytest
 import torch
 from benchmarks.planted import Plan, planted
 from save_planted import save_both
+from training_settings import PAPER, QUICK, SMALL
 
 from cogstage.errors import CogstageError, LeakageError, UsageError
 from cogstage.estimator import CogStage
@@ -25,7 +26,6 @@ from cogstage.model.network import Network
 from cogstage.progress import Silent
 from cogstage.training.measures import dev_measures
 from cogstage.training.sampling import Sampler
-from conftest import PAPER, QUICK, SMALL
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 from benchmarks.planted import Plan, planted
+from training_settings import QUICK
 
 from cogstage.estimator import CogStage
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import Dataset
 from cogstage.progress import Silent
 from cogstage.training import fitting
-from conftest import QUICK
 
 
 class Listening(Silent):
