@@ -2,7 +2,7 @@
 
 Both sides go from text to leftmost-longest matches on one core, each in a process of its own. Besides, they take turns
 in one process, slice by slice, each slice new to both, so that other work on the machine falls on both alike. spaCy's
-own tokenizer is set to cut tokens as cogstage does (runs of word characters, single symbols), case folded through
+own tokenizer is set to cut tokens as cogstage does (runs of word characters, single symbols), casefolded through
 LOWER; texts are given with single spaces, since spaCy makes tokens of line ends. Context rules and short notes are
 measured beside it.
 """

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from cogstage.corpus.annotate import Annotator
 from cogstage.corpus.lexicon import Entry, Lexicon
-from cogstage.corpus.tokens import folded_tokens
+from cogstage.corpus.tokens import casefold_tokens
 from cogstage.corpus.variants import variants_of
 from cogstage.errors import CogstageError
 
@@ -98,10 +98,10 @@ def read_descriptors(stream: IO[bytes], types: Iterable[Sequence[str]]) -> dict[
     """Descriptors by id, from the table id, name, entry terms, tree numbers."""
     types = list(types)
     rows = [(key, name, _parts(entries), _parts(trees)) for key, name, entries, trees in _lines(stream)]
-    taken = {folded_tokens(text) for _, name, entries, _ in rows for text in (name, *entries)}
+    taken = {casefold_tokens(text) for _, name, entries, _ in rows for text in (name, *entries)}
     found = {}
     for key, name, entries, trees in rows:
-        further = tuple(text for text in common_names(name) if folded_tokens(text) not in taken)
+        further = tuple(text for text in common_names(name) if casefold_tokens(text) not in taken)
         found[key] = Concept(key, name, (*entries, *further), type_of(trees, types))
     return found
 
@@ -144,15 +144,15 @@ class Mesh:
     used: dict[str, Concept] = field(default_factory=dict)  # supplementary concepts that a fact named
 
     def __post_init__(self) -> None:
-        self._labels = {folded_tokens(concept.name): concept.key for concept in self.descriptors.values()}
+        self._labels = {casefold_tokens(concept.name): concept.key for concept in self.descriptors.values()}
         self._entries = _by_name(self.descriptors.values(), entries_only=True)
         self._supplementary = _by_name(self.supplementary.values())
         self._others: dict[tuple[str, ...], str] = {}
         for row in self.others:
-            key = self._known(folded_tokens(row.mesh))
+            key = self._known(casefold_tokens(row.mesh))
             if key is None:
                 raise CogstageError(f"the list of names says {row.name} is {row.mesh}, which MeSH does not know")
-            self._others[folded_tokens(row.name)] = key
+            self._others[casefold_tokens(row.name)] = key
         self._people_say: defaultdict[str, list[str]] = defaultdict(list)
         for name, key in self.other_names(["text", "name"]):
             self._people_say[key].append(name)
@@ -172,7 +172,7 @@ class Mesh:
         for pattern, american in SPELLINGS:
             spelled = pattern.sub(american, spelled)
         for text in dict.fromkeys((name, spelled)):
-            tokens = folded_tokens(text)
+            tokens = casefold_tokens(text)
             for form in dict.fromkeys((tokens, *variants_of(tokens))) if tokens else ():
                 key = self._others.get(form) or self._known(form)
                 if key is not None:
@@ -190,7 +190,7 @@ class Mesh:
         uses = set(uses)
         for row in self.others:
             if row.use in uses:
-                yield row.name, self._others[folded_tokens(row.name)]
+                yield row.name, self._others[casefold_tokens(row.name)]
 
     def annotator(self, text_rules: Mapping[str, Any]) -> Annotator:
         """Finds concepts in text: by names that are not inverted, not too short, and mean one concept only.
@@ -204,7 +204,7 @@ class Mesh:
             if concept.type not in types or concept.name in stopped:
                 continue
             for number, name in enumerate((concept.name, *concept.entries)):
-                tokens = folded_tokens(name)
+                tokens = casefold_tokens(name)
                 short = len(tokens) == 1 and len(name) < (5 if number else 3)
                 if "," in name or short or name in stopped or self._labels.get(tokens, concept.key) != concept.key:
                     continue
@@ -212,7 +212,7 @@ class Mesh:
         for name, key in self.other_names(["text"]):
             found = self.concept(key)
             if found is not None:
-                entries.setdefault((folded_tokens(name), key), Entry(name, key, found.name, found.type))
+                entries.setdefault((casefold_tokens(name), key), Entry(name, key, found.name, found.type))
         return Annotator(Lexicon.build(entries.values(), ambiguity="skip", variants=True), context=False)
 
     def synonyms(self, key: str) -> list[str]:
@@ -220,10 +220,10 @@ class Mesh:
         concept = self.concept(key)
         if concept is None:
             return []
-        seen = set(variants_of(folded_tokens(concept.name)))
+        seen = set(variants_of(casefold_tokens(concept.name)))
         kept = []
         for name in (*self._people_say.get(key, ()), *concept.entries):
-            tokens = folded_tokens(name)
+            tokens = casefold_tokens(name)
             long = len(name) > LONGEST_SYNONYM
             if not tokens or long or ", " in name or tokens in seen or self._labels.get(tokens, key) != key:
                 continue
@@ -237,6 +237,6 @@ def _by_name(concepts: Iterable[Concept], entries_only: bool = False) -> dict[tu
     found: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
     for concept in concepts:
         names = concept.entries if entries_only else (concept.name, *concept.entries)
-        for tokens in {folded_tokens(name) for name in names}:
+        for tokens in {casefold_tokens(name) for name in names}:
             found[tokens].append(concept.key)
     return dict(found)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cogstage.corpus.annotate import Annotator
 from cogstage.corpus.lexicon import Entry, Lexicon
-from cogstage.corpus.tokens import TOKEN, fold_token, folded_tokens, normalise, sentence_breaks
+from cogstage.corpus.tokens import TOKEN, casefold_token, casefold_tokens, normalise, sentence_breaks
 
 
 def lexicon_of(*terms: str, **options: object) -> Lexicon:
@@ -19,15 +19,15 @@ def lexicon_of(*terms: str, **options: object) -> Lexicon:
 
 
 def lexicon_of_distinct(*terms: str) -> Lexicon:
-    return lexicon_of(*{folded_tokens(term): term for term in terms}.values())
+    return lexicon_of(*{casefold_tokens(term): term for term in terms}.values())
 
 
 def brute_force(text: str, terms: list[str]) -> list[tuple[int, int, str]]:
     """Leftmost-longest over tokens by trying every term at every token; a line end between sentences is a wall."""
     text = normalise(text)
     walls = {place for place, line_end in sentence_breaks(text) if line_end}
-    tokens = [(m.start(), m.end(), fold_token(m[0])) for m in TOKEN.finditer(text)]
-    keys = {folded_tokens(term): term for term in reversed(terms)}
+    tokens = [(m.start(), m.end(), casefold_token(m[0])) for m in TOKEN.finditer(text)]
+    keys = {casefold_tokens(term): term for term in reversed(terms)}
     longest = max(map(len, keys))
     found, place = [], 0
     while place < len(tokens):
@@ -53,7 +53,7 @@ terms = st.lists(
     ),
     min_size=1,
     max_size=8,
-).map(lambda found: list({folded_tokens(term): term for term in reversed(found)}.values())[::-1])
+).map(lambda found: list({casefold_tokens(term): term for term in reversed(found)}.values())[::-1])
 
 
 @settings(max_examples=300, deadline=None)
@@ -107,7 +107,7 @@ def test_the_compiled_pass_says_the_same(batch: list[str], found: list[str]) -> 
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=60), st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=4))
 def test_any_text_at_all(text: str, found: list[str]) -> None:
-    found = list({folded_tokens(term): term for term in found if folded_tokens(term)}.values())
+    found = list({casefold_tokens(term): term for term in found if casefold_tokens(term)}.values())
     if not found:
         return
     lexicon = lexicon_of(*found)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 
 from cogstage.corpus.annotate import Annotator
-from cogstage.corpus.context import Context, ContextRules, Cue, Effect, flags_of
+from cogstage.corpus.context import Context, ContextRules, Cue, CueEffect, flags_of
 from cogstage.corpus.lexicon import Entry, Lexicon
 from cogstage.errors import CogstageError, UsageError
 
@@ -155,13 +155,13 @@ def spans_in_order(most: int) -> st.SearchStrategy[list[tuple[int, int]]]:
 
 
 EFFECTS = st.builds(
-    Effect, st.integers(1, 15), st.booleans(), st.booleans(), st.booleans(), st.sampled_from([0, 1, 5, 1 << 30])
+    CueEffect, st.integers(1, 15), st.booleans(), st.booleans(), st.booleans(), st.sampled_from([0, 1, 5, 1 << 30])
 )
 
 
 @hypothesis.given(spans_in_order(8), spans_in_order(8), st.lists(st.lists(EFFECTS, max_size=2), min_size=8, max_size=8))
 def test_flags_are_those_of_the_rule_written_down_plainly(
-    mentions: list[tuple[int, int]], places: list[tuple[int, int]], effects: list[list[Effect]]
+    mentions: list[tuple[int, int]], places: list[tuple[int, int]], effects: list[list[CueEffect]]
 ) -> None:
     cues = [Cue(*place, tuple(found)) for place, found in zip(places, effects, strict=False)]
     assert flags_of(mentions, cues, 0, 61) == plain_flags(mentions, cues, 0, 61)

@@ -10,11 +10,11 @@ from scipy.stats import rankdata
 
 from cogstage.errors import CogstageError
 from cogstage.evaluation import ranking
-from cogstage.knowledge.dataset import Ranking
+from cogstage.knowledge.dataset import RankingQuestions
 
 
 @st.composite
-def questions(draw: st.DrawFn) -> tuple[Ranking, np.ndarray]:
+def questions(draw: st.DrawFn) -> tuple[RankingQuestions, np.ndarray]:
     rng = np.random.default_rng(draw(st.integers(0, 2**31)))
     n_heads, n_tails = draw(st.integers(1, 5)), draw(st.integers(1, 12))
     holds = rng.random((n_heads, n_tails)) < 0.4
@@ -26,12 +26,12 @@ def questions(draw: st.DrawFn) -> tuple[Ranking, np.ndarray]:
     )
     scores = rng.integers(0, draw(st.integers(1, 6)), size=(n_heads, n_tails)).astype(float)
     candidates = np.arange(100, 100 + n_tails, dtype=np.int32)
-    return Ranking(heads.astype(np.int32), candidates, answers.astype(np.int32), known), scores
+    return RankingQuestions(heads.astype(np.int32), candidates, answers.astype(np.int32), known), scores
 
 
 @given(questions(), st.integers(1, 40))
 @settings(max_examples=60, deadline=None)
-def test_ranks_agree_with_rankdata(asked: tuple[Ranking, np.ndarray], batch: int) -> None:
+def test_ranks_agree_with_rankdata(asked: tuple[RankingQuestions, np.ndarray], batch: int) -> None:
     question, scores = asked
     sizes: list[int] = []
 
@@ -52,13 +52,17 @@ def test_ranks_agree_with_rankdata(asked: tuple[Ranking, np.ndarray], batch: int
 
 
 def test_a_constant_scorer_gains_nothing() -> None:
-    question = Ranking(np.zeros(1, np.int32), np.arange(11, dtype=np.int32), np.array([3], np.int32), (np.array([5]),))
+    question = RankingQuestions(
+        np.zeros(1, np.int32), np.arange(11, dtype=np.int32), np.array([3], np.int32), (np.array([5]),)
+    )
     values = ranking.summarise(ranking.ranks(question, lambda head, tail: np.zeros(len(head))))
     assert values["mrr"][0] == pytest.approx(1 / 5.5)  # the middle of the ten that remain
     assert values["hits@1"][0] == 0.0
 
 
 def test_a_score_that_is_no_number_is_an_error() -> None:
-    question = Ranking(np.zeros(1, np.int32), np.arange(3, dtype=np.int32), np.array([0], np.int32), (np.array([1]),))
+    question = RankingQuestions(
+        np.zeros(1, np.int32), np.arange(3, dtype=np.int32), np.array([0], np.int32), (np.array([1]),)
+    )
     with pytest.raises(CogstageError, match="no number"):
         ranking.ranks(question, lambda head, tail: np.full(len(head), np.nan))

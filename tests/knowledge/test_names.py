@@ -10,7 +10,7 @@ from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.facts import Facts
 from cogstage.knowledge.matching import Names
-from cogstage.knowledge.names import Step, code_key, forms, system_code
+from cogstage.knowledge.names import NameStep, code_key, forms, system_code
 from cogstage.knowledge.table import facts_from_table
 from cogstage.knowledge.umls import facts_from_umls
 
@@ -139,8 +139,8 @@ def test_each_kind_is_counted(tmp_path: Path) -> None:
     ],
 )
 def test_names_of_something_else_stay_apart(one: str, other: str) -> None:
-    same = [step for step, a, b in zip(Step, forms(one), forms(other), strict=True) if a == b]
-    assert same == ([Step.PLURAL, Step.ORDER] if one == "aids" else [])
+    same = [step for step, a, b in zip(NameStep, forms(one), forms(other), strict=True) if a == b]
+    assert same == ([NameStep.PLURAL, NameStep.ORDER] if one == "aids" else [])
 
 
 def test_codes_are_read_in_every_spelling() -> None:

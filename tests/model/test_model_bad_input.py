@@ -6,6 +6,7 @@ import json
 import shutil
 import threading
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -15,9 +16,10 @@ from save_planted import save_both
 from training_settings import PAPER, QUICK
 
 from cogstage.artefact import lock_folder
+from cogstage.choices import Preset
 from cogstage.cli.main import run
 from cogstage.errors import CogstageError, UsageError
-from cogstage.estimator import PRESETS, CogStage, preset_config
+from cogstage.estimator import CogStage, preset_config
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.dataset import Dataset
@@ -239,7 +241,7 @@ def test_every_option_is_described() -> None:
     assert "folds=4  parts of the facts for cross-fitting stage 3; 0 turns it off" in Config.describe()
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", get_args(Preset))
 def test_presets_survive_a_round_trip(name: str) -> None:
     config = preset_config(name)
     assert type(config).from_dict(json.loads(json.dumps(config.to_dict()))) == config

@@ -21,7 +21,7 @@ from cogstage.study.folder import OpenStudy, create_folder, open_folder
 from cogstage.study.placement import place_cases
 from cogstage.study.protocol import Study
 from cogstage.study.report import write_report
-from cogstage.study.sources import Explained, Reason, Source
+from cogstage.study.sources import Explained, Source, WeightedTriple
 
 Make = Callable[[Study], OpenStudy]
 
@@ -71,12 +71,14 @@ def test_the_secret_never_leaves_the_database(make_study: Make, tmp_path: Path) 
 
 names = st.sampled_from(["fever", "aspirin", "stroke", "insulin", "pain", "cough"])
 reasons = st.lists(
-    st.builds(Reason, names, st.sampled_from(["may_treat", "causes", "causes_inverse"]), names, st.floats(-2, 2)),
+    st.builds(
+        WeightedTriple, names, st.sampled_from(["may_treat", "causes", "causes_inverse"]), names, st.floats(-2, 2)
+    ),
     max_size=8,
 )
 
 
-def _shown(some: list[Reason]) -> dict[frozenset[str], bool]:
+def _shown(some: list[WeightedTriple]) -> dict[frozenset[str], bool]:
     """Whether each statement speaks against, by what it says; the strongest counts where one is said twice."""
     found: dict[frozenset[str], bool] = {}
     for reason in sorted(some, key=lambda r: -abs(r.weight)):
@@ -89,7 +91,7 @@ def _shown(some: list[Reason]) -> dict[frozenset[str], bool]:
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(reasons, reasons), min_size=1, max_size=6), st.integers(1, 6), st.booleans())
 def test_sets_of_a_case_have_the_same_shape(
-    pairs: list[tuple[list[Reason], list[Reason]]], per_set: int, positive: bool
+    pairs: list[tuple[list[WeightedTriple], list[WeightedTriple]]], per_set: int, positive: bool
 ) -> None:
     """As many reasons, as many of them against: a source that has fewer is not known by it."""
     sources = [

@@ -15,7 +15,7 @@ from cogstage.study.blind import AnswerError, BlindForm
 from cogstage.study.draw import StudyOptions, draw_study
 from cogstage.study.placement import Placement, place_cases
 from cogstage.study.protocol import study_from_dict
-from cogstage.study.sources import Reason, read_records, read_source
+from cogstage.study.sources import WeightedTriple, read_records, read_source
 
 
 def test_default_cases_are_correctly_predicted_positives() -> None:
@@ -57,9 +57,9 @@ def test_rationales_are_said_forwards_and_once() -> None:
         pair: replace(
             entry,
             reasons=(
-                Reason("fever", "may_treat_inverse", "aspirin", 0.9),
-                Reason("aspirin", "may_treat", "fever", 0.8),
-                Reason("stroke", "causes_inverse", "smoking", 0.7),
+                WeightedTriple("fever", "may_treat_inverse", "aspirin", 0.9),
+                WeightedTriple("aspirin", "may_treat", "fever", 0.8),
+                WeightedTriple("stroke", "causes_inverse", "smoking", 0.7),
             ),
         )
         for pair, entry in made[0].predictions.items()

@@ -16,7 +16,7 @@ from cogstage.errors import CogstageError, UsageError
 from cogstage.estimator import CogStage
 from cogstage.knowledge.build import build_dataset
 from cogstage.study.draw import StudyOptions, draw_study
-from cogstage.study.sources import Explained, Reason, explained, labels_of_dataset, read_reasons, read_source
+from cogstage.study.sources import Explained, WeightedTriple, explained, labels_of_dataset, read_reasons, read_source
 
 COLUMNS = ("head", "relation", "tail", "reason_head", "reason_relation", "reason_tail")
 ROWS = [
@@ -55,7 +55,10 @@ def test_another_systems_reasons_are_a_table(tmp_path: Path, name: str) -> None:
         "may_treat",
         "Headache",
         0.8,
-        (Reason("ibuprofen", "may_treat", "migraine", 2.5), Reason("aspirin", "causes", "bleeding", -1.0)),
+        (
+            WeightedTriple("ibuprofen", "may_treat", "migraine", 2.5),
+            WeightedTriple("aspirin", "causes", "bleeding", -1.0),
+        ),
     )
     assert source.predictions["D2", "may_treat", "S1"].probability == 0.2
 

@@ -8,10 +8,10 @@ from functools import cache
 from pathlib import Path
 
 from cogstage.rationale.record import Association, Prediction, Provenance, Term
-from cogstage.rationale.record import Reason as RecordReason
+from cogstage.rationale.record import WeightedTriple as RecordReason
 from cogstage.study.draw import StudyOptions, draw_study
 from cogstage.study.protocol import Study
-from cogstage.study.sources import Explained, Reason, Source, explained, pair_of
+from cogstage.study.sources import Explained, Source, WeightedTriple, explained, pair_of
 
 SECRET = "0" * 64  # behind every random order of a test
 
@@ -78,7 +78,7 @@ def crossover_source(quarter: int = 6) -> tuple[Source, dict[tuple[str, str, str
         for n in range(quarter):
             pair = (f"drug {number}", "may_treat", f"disease {n}")
             reasons = tuple(
-                Reason(
+                WeightedTriple(
                     f"reason {number} {n} {k}", "may_treat", f"sign {k}", (0.5 - k) * (1 if probability > 0.5 else -1)
                 )
                 for k in range(3)

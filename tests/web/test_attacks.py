@@ -29,7 +29,7 @@ from cogstage.web.base import check_disk, create_app
 from cogstage.web.explorer_app import create_explorer_app
 from cogstage.web.limits import Attempts, RateLimit
 from cogstage.web.privacy import privacy_warning, without_counts
-from cogstage.web.security import HEADERS, Access, networks
+from cogstage.web.security import HEADERS, HostAccess, networks
 from cogstage.web.service import Limits, Service
 from cogstage.web.serving import Address
 from cogstage.web.study_app import create_study_app
@@ -43,7 +43,7 @@ def service(small_model_folder: Path) -> Service:
     return Service.load(small_model_folder, Limits(pairs=50, rationales=20, cost=300, requests_a_minute=10_000))
 
 
-def whoami(access: Access) -> FastAPI:
+def whoami(access: HostAccess) -> FastAPI:
     """An application that says whom it believes to be talking to."""
     app = create_app("test", access=access)
 
@@ -71,7 +71,7 @@ def whoami(access: Access) -> FastAPI:
     ],
 )
 def test_forwarded_addresses(proxies: tuple[str, ...], peer: str, forwarded: str, seen: str) -> None:
-    client = TestClient(whoami(Access(proxies=proxies)), client=(peer, 5))
+    client = TestClient(whoami(HostAccess(proxies=proxies)), client=(peer, 5))
     headers = {"X-Forwarded-For": forwarded, "X-Forwarded-Proto": "https"}
     answer = client.get("/whoami", headers=headers).json()
     assert answer["client"] == seen
@@ -80,7 +80,7 @@ def test_forwarded_addresses(proxies: tuple[str, ...], peer: str, forwarded: str
 
 @given(st.lists(st.from_regex(r"[0-9]{1,3}(\.[0-9]{1,3}){3}|[ -~]{0,12}", fullmatch=True), max_size=5))
 def test_no_header_makes_a_stranger_somebody_else(chain: list[str]) -> None:
-    client = TestClient(whoami(Access(proxies=("127.0.0.1",))), client=("8.8.8.8", 5))
+    client = TestClient(whoami(HostAccess(proxies=("127.0.0.1",))), client=("8.8.8.8", 5))
     answer = client.get("/whoami", headers={"X-Forwarded-For": ", ".join(chain)}).json()
     assert answer["client"] == "8.8.8.8"
 
@@ -109,7 +109,7 @@ def test_forged_addresses_do_not_walk_round_the_limit(make_study: Make) -> None:
 
 def test_one_guesser_does_not_lock_the_administrator_out(make_study: Make) -> None:
     """Behind a trusted proxy the limit is that of the address; the right password still works from elsewhere."""
-    access = Access(proxies=("127.0.0.1",))
+    access = HostAccess(proxies=("127.0.0.1",))
     app = create_study_app(make_study(small_study()), secure_cookies=False, access=access)
     client = TestClient(app, base_url="http://127.0.0.1:8765", follow_redirects=False, client=("127.0.0.1", 5))
     assert [sign_in(client, "wrong", **{"X-Forwarded-For": "9.9.9.9"}) for _ in range(12)][-1] == 429
@@ -177,7 +177,7 @@ def test_names_can_be_added_or_the_check_left_out(service: Service) -> None:
 
 def test_every_answer_has_the_security_headers(small_model_folder: Path) -> None:
     strict = Service.load(small_model_folder, Limits(requests_a_minute=9, body_bytes=100))
-    client = TestClient(create_explorer_app(strict, metrics=True, access=Access(hosts=("testserver",))))
+    client = TestClient(create_explorer_app(strict, metrics=True, access=HostAccess(hosts=("testserver",))))
     answers = [
         client.get("/"),
         client.get("/nowhere"),
@@ -329,7 +329,7 @@ def test_health_says_when_the_disk_is_full(tmp_path: Path) -> None:
 
 
 def test_the_rate_limit_counts_the_client_behind_the_proxy() -> None:
-    access = Access(proxies=("127.0.0.1",))
+    access = HostAccess(proxies=("127.0.0.1",))
     app = create_app("test", access=access, guards=[Middleware(RateLimit, a_minute=2)])
     client = TestClient(app, client=("127.0.0.1", 5))
     codes = [client.get("/x", headers={"X-Forwarded-For": f"9.9.9.{n % 2}"}).status_code for n in range(6)]

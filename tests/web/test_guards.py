@@ -7,7 +7,8 @@ from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogstage.graph.vocabulary import Vocabulary, fold
+from cogstage.corpus.tokens import casefold_text
+from cogstage.graph.vocabulary import Vocabulary
 from cogstage.web.limits import BodyLimit, Metrics, RateLimit
 from cogstage.web.search import TermSearch
 
@@ -80,9 +81,9 @@ def test_type_ahead_finds_just_the_names_with_such_a_word(names: list[str], type
         node
         for node, name in enumerate(names)
         if any(
-            fold(name)[place:].startswith(typed)
-            for place in range(len(fold(name)))
-            if place == 0 or fold(name)[place - 1] in " -/("
+            casefold_text(name)[place:].startswith(typed)
+            for place in range(len(casefold_text(name)))
+            if place == 0 or casefold_text(name)[place - 1] in " -/("
         )
     }
     found = set(TermSearch(vocabulary).find(typed, most=len(names)))

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogstage.graph.vocabulary import UnknownTerm, Vocabulary, fold
+from cogstage.corpus.tokens import casefold_text
+from cogstage.graph.vocabulary import UnknownTerm, Vocabulary
 from cogstage.web.search import TermSearch, other_names, words
 
 NAMES = ("Myocardial Infarction", "Acetaminophen", "Aspirin", "Diabetes Mellitus, Type 2", "Diabetes Mellitus", "Spain")
@@ -68,4 +69,4 @@ def test_other_names_are_folded_and_mutual() -> None:
     table = other_names()
     assert "acetaminophen" in table["paracetamol"]
     assert "paracetamol" in table["acetaminophen"]
-    assert all(name == fold(name) and name not in others for name, others in table.items())
+    assert all(name == casefold_text(name) and name not in others for name, others in table.items())

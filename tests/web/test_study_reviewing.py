@@ -15,7 +15,7 @@ from cogstage.study import schema
 from cogstage.study.database import Database
 from cogstage.study.draw import StudyOptions, draw_study
 from cogstage.study.judgements import judgements
-from cogstage.study.sources import Reason
+from cogstage.study.sources import WeightedTriple
 from cogstage.web.study_app import create_study_app
 
 
@@ -103,12 +103,17 @@ def test_cannot_judge_is_an_answer_but_no_score(make_study: Make) -> None:
 def two_sided_study(**options: int) -> object:
     """Both sources say one same thing for and one against, and something of their own."""
     made, labels = sources()
-    shared = (Reason("aspirin", "may_treat", "pain", 3.0), Reason("aspirin", "causes", "bleeding", -2.0))
+    shared = (
+        WeightedTriple("aspirin", "may_treat", "pain", 3.0),
+        WeightedTriple("aspirin", "causes", "bleeding", -2.0),
+    )
     changed = [
         replace(
             source,
             predictions={
-                pair: replace(said, reasons=(*shared, Reason(f"{source.name[0]}-drug", "may_treat", "fever", 1.0)))
+                pair: replace(
+                    said, reasons=(*shared, WeightedTriple(f"{source.name[0]}-drug", "may_treat", "fever", 1.0))
+                )
                 for pair, said in source.predictions.items()
             },
         )

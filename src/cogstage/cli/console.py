@@ -56,7 +56,7 @@ class PlainLines:
         say(line)
 
 
-class Bar:
+class ProgressBar:
     """Progress on a terminal: one bar a step, what is finished stays as a line."""
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class Bar:
 
 def progress() -> Progress:
     """A bar on a terminal, plain lines elsewhere."""
-    return Bar() if sys.stderr.isatty() else PlainLines()
+    return ProgressBar() if sys.stderr.isatty() else PlainLines()
 
 
 def print_json(value: Any) -> None:

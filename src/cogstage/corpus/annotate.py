@@ -19,7 +19,7 @@ import numpy as np
 
 from cogstage.corpus.context import ANY, Context, ContextRules, Cue, default_rules, flags_of
 from cogstage.corpus.lexicon import BREAK, UNKNOWN, Lexicon, character, compile_patterns
-from cogstage.corpus.tokens import TOKEN, fold_token, normalise, sentence_breaks
+from cogstage.corpus.tokens import TOKEN, casefold_token, normalise, sentence_breaks
 
 if TYPE_CHECKING:
     from cogstage.corpus.encoding_kernel import TokenTable
@@ -64,14 +64,14 @@ class Mention:
 class WordCharacters(dict[str, str]):
     """A word between spaces -> the private characters of its tokens; remembered when first met, up to a limit."""
 
-    def __init__(self, folded: dict[str, str]) -> None:
+    def __init__(self, casefolded: dict[str, str]) -> None:
         super().__init__()
-        self.folded = folded
+        self.casefolded = casefolded
 
     def __missing__(self, word: str) -> str:
-        known = self.folded  # an abbreviation in capitals is a token of its own
+        known = self.casefolded  # an abbreviation in capitals is a token of its own
         tokens = TOKEN.findall(word)
-        characters = "".join([known.get(token) or known.get(fold_token(token), UNKNOWN) for token in tokens])
+        characters = "".join([known.get(token) or known.get(casefold_token(token), UNKNOWN) for token in tokens])
         if len(self) < _MOST_REMEMBERED and len(word) <= _LONGEST_REMEMBERED:
             self[word] = characters
         return characters
@@ -91,18 +91,18 @@ class Annotator:
         self.context = context
         self.leave_out = int(leave_out)
         self.rules = rules if context else None
-        folded = {token: character(number) for number, token in enumerate(lexicon.tokens)}
+        casefolded = {token: character(number) for number, token in enumerate(lexicon.tokens)}
         self._cues: Any = None
         if context and rules is None:
             self.rules, self._cues = default_rules(), _default_cues()
         elif self.rules is not None:
             for token in self.rules.tokens:
-                folded.setdefault(token, character(len(folded)))
-            self._cues = compile_patterns(["".join(folded[t] for t in phrase) for phrase in self.rules.phrases])
+                casefolded.setdefault(token, character(len(casefolded)))
+            self._cues = compile_patterns(["".join(casefolded[t] for t in phrase) for phrase in self.rules.phrases])
         self._left_out: Counter[int] = Counter()
-        self._characters = WordCharacters(folded)
+        self._characters = WordCharacters(casefolded)
         self._small = str.maketrans(
-            {folded[token]: folded[small] for token, small in lexicon.any_case.items() if small in folded}
+            {casefolded[token]: casefolded[small] for token, small in lexicon.any_case.items() if small in casefolded}
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -246,7 +246,7 @@ class Annotator:
     def _table(self) -> TokenTable:
         from cogstage.corpus.encoding_kernel import TokenTable
 
-        return TokenTable(self._characters.folded)
+        return TokenTable(self._characters.casefolded)
 
     def concept_rows(self, texts: Sequence[str], sentences: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """As :meth:`term_rows`, with concept numbers; a term of several concepts gives a row for each."""

@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
 
-from cogstage.corpus.tokens import folded_tokens
+from cogstage.corpus.tokens import casefold_tokens
 from cogstage.errors import CogstageError, UsageError
 
 
@@ -37,7 +37,7 @@ WHOLE_SENTENCE = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class CueEffect:
     """What a cue does: opens a scope (``forward``, ``backward``) for some flags, or ends theirs (``stop``)."""
 
     flags: int
@@ -53,7 +53,7 @@ class Cue:
 
     start: int
     end: int
-    effects: tuple[Effect, ...]
+    effects: tuple[CueEffect, ...]
     capitals: bool = False  # it reads as an abbreviation too (NO: nitric oxide, or "NO FEVER") and stays a cue
 
 
@@ -62,7 +62,7 @@ class ContextRules:
     """The cues as token sequences, and the effects of each."""
 
     phrases: tuple[tuple[str, ...], ...]
-    effects: tuple[tuple[Effect, ...], ...]
+    effects: tuple[tuple[CueEffect, ...], ...]
 
     @cached_property
     def tokens(self) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ class ContextRules:
                 text = Path(path).read_text(encoding="utf-8-sig")
             except (OSError, UnicodeDecodeError) as error:
                 raise UsageError(f"{path} cannot be read: {error}") from None
-        found: dict[tuple[str, ...], list[Effect]] = {}
+        found: dict[tuple[str, ...], list[CueEffect]] = {}
         header: list[str] | None = None
         named: dict[str, str] = {}
         for number, line in enumerate(text.splitlines(), start=1):
@@ -104,7 +104,7 @@ class ContextRules:
             for name, meaning in named.items():
                 cells[0] = cells[0].replace(name, meaning)
             for cue in _alternatives(cells[0]):
-                kept = found.setdefault(folded_tokens(cue), [])
+                kept = found.setdefault(casefold_tokens(cue), [])
                 if effect is not None:
                     kept.append(effect)
         return cls(tuple(found), tuple(tuple(effects) for effects in found.values()))
@@ -125,7 +125,7 @@ def rules_named(name: str | None) -> ContextRules | None:
     return ContextRules.read(name)
 
 
-def _effect(cells: Sequence[str], where: str) -> Effect | None:
+def _effect(cells: Sequence[str], where: str) -> CueEffect | None:
     _, categories, direction, reach = cells[:4]
     if direction not in DIRECTIONS:
         raise CogstageError(f"{where}, column direction: {direction!r} is none of {', '.join(DIRECTIONS)}")
@@ -141,7 +141,7 @@ def _effect(cells: Sequence[str], where: str) -> Effect | None:
             flags |= Context[name.upper()]
         else:
             raise CogstageError(f"{where}, column category: unknown category {name!r}")
-    return Effect(
+    return CueEffect(
         flags=flags,
         forward=direction in ("forward", "both"),
         backward=direction in ("backward", "both"),

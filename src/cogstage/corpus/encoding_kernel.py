@@ -1,4 +1,4 @@
-"""Texts into private characters in one compiled pass: tokens cut, folded and looked up, lines told apart.
+"""Texts into private characters in one compiled pass: tokens cut, casefolded and looked up, lines told apart.
 
 Tokens with other than ASCII characters, which are few, are marked on the way and looked up one by one behind it. It
 says exactly what ``Annotator._encode`` says of a normalised text, apart from where sentences begin (a test compares
@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 from cogstage.corpus.lexicon import BREAK, LONGEST_EXACT, UNKNOWN
-from cogstage.corpus.tokens import FULL_LINE, WRAP_LINES, WRAP_WIDTH, fold_token
+from cogstage.corpus.tokens import FULL_LINE, WRAP_LINES, WRAP_WIDTH, casefold_token
 
 WORD, SPACE, SYMBOL, UNSEEN = 0, 1, 2, 3
 LOWER = 4  # added to the kind of small letters
@@ -73,7 +73,7 @@ class TokenTable:
         length, found = _encode(raw, starts, table, self.kinds, FOLDED, out, begins, odd)
         for position, start, end in odd[:found].tolist():
             token = text[start:end]
-            out[position] = ord(self.characters.get(token) or self.characters.get(fold_token(token), UNKNOWN))
+            out[position] = ord(self.characters.get(token) or self.characters.get(casefold_token(token), UNKNOWN))
         return out[:length], begins
 
     def _meet(self, raw: np.ndarray) -> int:
@@ -91,18 +91,18 @@ def _slot(low, high, mask):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _key(raw, start, end, folded):  # type: ignore[no-untyped-def]
+def _key(raw, start, end, casefolded):  # type: ignore[no-untyped-def]
     """The two words of a token: its bytes, or (beyond 16) its first 8 and a digest of the others."""
     low, high = np.uint64(0), np.uint64(0)
     for position in range(start, min(end, start + 8)):
-        low |= np.uint64(folded[raw[position]]) << np.uint64(8 * (position - start))
+        low |= np.uint64(casefolded[raw[position]]) << np.uint64(8 * (position - start))
     if end - start > 16:
         high = _OFFSET
         for position in range(start + 8, end):
-            high = (high ^ np.uint64(folded[raw[position]])) * _PRIME
+            high = (high ^ np.uint64(casefolded[raw[position]])) * _PRIME
     else:
         for position in range(start + 8, end):
-            high |= np.uint64(folded[raw[position]]) << np.uint64(8 * (position - start - 8))
+            high |= np.uint64(casefolded[raw[position]]) << np.uint64(8 * (position - start - 8))
     return low, high
 
 
@@ -120,7 +120,7 @@ def _fill(keys, slot_codes, slot_tokens, pool, starts, codes):  # type: ignore[n
 
 
 @numba.njit(inline="always")
-def _code(raw, start, end, low, high, table, folded):  # type: ignore[no-untyped-def]
+def _code(raw, start, end, low, high, table, casefolded):  # type: ignore[no-untyped-def]
     """The character of the token ``raw[start:end]``, whose key is given."""
     keys, codes, tokens, pool, starts = table
     mask = len(keys) - 1
@@ -134,7 +134,7 @@ def _code(raw, start, end, low, high, table, folded):  # type: ignore[no-untyped
                 same = starts[tokens[slot] + 1] - first == end - start
                 if same:
                     for offset in range(end - start):
-                        if folded[raw[start + offset]] != pool[first + offset]:
+                        if casefolded[raw[start + offset]] != pool[first + offset]:
                             same = False
                             break
             if same:
@@ -165,7 +165,7 @@ def _is_wrapped(raw, start, end):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _encode(raw, texts, table, kinds, folded, out, begins, odd):  # type: ignore[no-untyped-def]
+def _encode(raw, texts, table, kinds, casefolded, out, begins, odd):  # type: ignore[no-untyped-def]
     length, n_odd = 0, 0
     for text in range(len(texts) - 1):
         begin, end = texts[text], texts[text + 1]
@@ -220,8 +220,8 @@ def _encode(raw, texts, table, kinds, folded, out, begins, odd):  # type: ignore
                     low, high = _key(raw, token_start, position, AS_WRITTEN)
                     code = _code(raw, token_start, position, low, high, table, AS_WRITTEN)
                 if code == _UNKNOWN:
-                    low, high = _key(raw, token_start, position, folded)
-                    code = _code(raw, token_start, position, low, high, table, folded)
+                    low, high = _key(raw, token_start, position, casefolded)
+                    code = _code(raw, token_start, position, low, high, table, casefolded)
                 out[length] = code
             else:
                 odd[n_odd, 0], odd[n_odd, 1], odd[n_odd, 2] = length, token_start, position

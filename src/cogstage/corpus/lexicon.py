@@ -14,7 +14,7 @@ import numpy as np
 
 from cogstage.choices import Ambiguity, check_choice
 from cogstage.corpus.context import default_rules
-from cogstage.corpus.tokens import fold, fold_token, folded_tokens, normalise
+from cogstage.corpus.tokens import casefold_text, casefold_token, casefold_tokens, normalise
 from cogstage.corpus.variants import variants_of
 from cogstage.errors import CogstageError, UsageError
 from cogstage.tables import BadRows, expand, read_rows
@@ -61,7 +61,7 @@ class Lexicon:
     concept_types: tuple[str, ...]
     concept_starts: np.ndarray  # int64 (T + 1,): the concepts of term t are term_concepts[starts[t] : starts[t + 1]]
     term_concepts: np.ndarray  # int32
-    tokens: tuple[str, ...]  # folded, or exact in capitals; token i has the private character character(i)
+    tokens: tuple[str, ...]  # casefolded, or exact in capitals; token i has the private character character(i)
     pattern_terms: np.ndarray  # int32 (P,): the term that each pattern of the automaton stands for
     automaton: Any = field(repr=False, compare=False)  # daachorse, leftmost-longest over private characters
 
@@ -85,14 +85,14 @@ class Lexicon:
 
     @cached_property
     def any_case(self) -> dict[str, str]:
-        """Exact tokens (``MS``) -> the folded form (``ms``) that other terms or cues may hold."""
-        return {token: fold_token(token) for token in self.tokens if is_exact(token)}
+        """Exact tokens (``MS``) -> the casefolded form (``ms``) that other terms or cues may hold."""
+        return {token: casefold_token(token) for token in self.tokens if is_exact(token)}
 
     @cached_property
     def common_words(self) -> list[int]:
         """Terms that are common English words in any case, and so will match in text that does not mean them."""
         common = _common_words()
-        return [t for t, term in enumerate(self.terms) if not is_exact(term) and fold(term) in common]
+        return [t for t, term in enumerate(self.terms) if not is_exact(term) and casefold_text(term) in common]
 
     @classmethod
     def read(
@@ -148,7 +148,7 @@ class Lexicon:
     ) -> Lexicon:
         """A lexicon from rows at hand; ``where`` names them in messages."""
         bad = bad if bad is not None else BadRows()
-        stopped = {folded_tokens(term) for term in stop_list}
+        stopped = {casefold_tokens(term) for term in stop_list}
         rows = _Rows(bad, any_case)
         for entry in entries:
             rows.add(entry, stopped)
@@ -185,30 +185,30 @@ class _Rows:
         self.types: dict[str, str] = {}
         self._concepts: dict[Tokens, dict[str, None]] = {}  # of each term, in order
         self._lines: dict[tuple[str, str], str] = {}  # (term as written, concept) -> where it stands
-        self._capitals: set[tuple[Tokens, str]] = set()  # (folded, concept) of abbreviations
+        self._capitals: set[tuple[Tokens, str]] = set()  # (casefolded, concept) of abbreviations
         self._mixed: dict[tuple[Tokens, str], None] = {}  # of terms in other capitals ("Aids")
 
     def add(self, entry: Entry, stopped: Collection[Tokens]) -> None:
         """One row; the same term and concept twice is a bad row, another way to write its case is counted."""
-        folded = folded_tokens(entry.term)
-        if not folded:
+        casefolded = casefold_tokens(entry.term)
+        if not casefolded:
             self.bad.report(f"{entry.where}: the term is empty")
             return
         written = " ".join(normalise(entry.term).split())
-        concept = entry.concept or fold(entry.term)
+        concept = entry.concept or casefold_text(entry.term)
         if (written, concept) in self._lines:
             earlier = self._lines[written, concept]
             self.bad.report(f"{entry.where}: duplicate term {entry.term!r} (concept {concept}), as in {earlier}")
             return
         self._lines[written, concept] = entry.where
-        if folded in stopped:
+        if casefolded in stopped:
             return
-        exact = not self.any_case and len(folded) == 1 and is_exact(written)
-        tokens: Tokens = (written,) if exact else folded
+        exact = not self.any_case and len(casefolded) == 1 and is_exact(written)
+        tokens: Tokens = (written,) if exact else casefolded
         if exact:
-            self._capitals.add((folded, concept))
+            self._capitals.add((casefolded, concept))
         elif written != written.lower():
-            self._mixed[folded, concept] = None
+            self._mixed[casefolded, concept] = None
         concepts = self._concepts.setdefault(tokens, {})
         if concept in concepts:
             self.bad.notice("terms of the lexicon that differ in case alone, taken as one")
@@ -224,10 +224,10 @@ class _Rows:
 
         A term in small letters is not: it says that case does not matter.
         """
-        for folded, concept in self._mixed:
-            small = (" ".join(folded), concept) in self._lines
-            if (folded, concept) in self._capitals and not small and concept in self._concepts.get(folded, ()):
-                del self._concepts[folded][concept]
+        for casefolded, concept in self._mixed:
+            small = (" ".join(casefolded), concept) in self._lines
+            if (casefolded, concept) in self._capitals and not small and concept in self._concepts.get(casefolded, ()):
+                del self._concepts[casefolded][concept]
                 self.bad.notice("terms of the lexicon that differ in case alone, taken as one")
         return {tokens: concepts for tokens, concepts in self._concepts.items() if concepts}
 
@@ -264,7 +264,7 @@ def _add_cases(keys: list[Tokens], pattern_terms: list[int]) -> None:
 
     Beside the abbreviation ALL, "all-trans" must be known as ALL-TRANS too.
     """
-    exact = {fold_token(tokens[0]): tokens[0] for tokens in keys if len(tokens) == 1 and is_exact(tokens[0])}
+    exact = {casefold_token(tokens[0]): tokens[0] for tokens in keys if len(tokens) == 1 and is_exact(tokens[0])}
     if not exact:
         return
     taken = set(keys)

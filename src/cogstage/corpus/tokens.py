@@ -1,7 +1,7 @@
 """Text into tokens and sentences: what the lexicon, the annotator and the context rules agree on.
 
-A token is a run of letters, digits and underscores, or a single symbol; it is folded for comparison. Tokens never reach
-over white space, so a word between spaces can be cut and folded once and remembered (see annotate.py).
+A token is a run of letters, digits and underscores, or a single symbol, casefolded for comparison. Tokens never reach
+over white space, so a word between spaces can be cut and casefolded once and remembered (see annotate.py).
 """
 
 from __future__ import annotations
@@ -51,20 +51,20 @@ def _long_runs() -> re.Pattern[str]:
     return re.compile(f"([{several}]{{{MOST_MARKS}}})[{several}]+")
 
 
-def fold_token(token: str) -> str:
-    """The form in which tokens are compared: case folded; dashes, quotes and apostrophes made one."""
+def casefold_token(token: str) -> str:
+    """The form in which tokens are compared: casefolded; dashes, quotes and apostrophes made one."""
     if token.isascii():
         return "'" if token == "`" else token.lower()
     return _SAME_SYMBOL.get(token) or unicodedata.normalize("NFKC", token.casefold())
 
 
-def folded_tokens(text: str) -> tuple[str, ...]:
+def casefold_tokens(text: str) -> tuple[str, ...]:
     """The comparable tokens of a text, a term or a cue."""
-    return tuple(fold_token(token) for token in TOKEN.findall(normalise(text)))
+    return tuple(casefold_token(token) for token in TOKEN.findall(normalise(text)))
 
 
-def fold(text: str) -> str:
-    """A term as compared for duplicates: normalised, case folded, single spaces."""
+def casefold_text(text: str) -> str:
+    """A term as compared for duplicates: normalised, casefolded, single spaces."""
     return " ".join(normalise(text).casefold().split())
 
 

@@ -50,7 +50,7 @@ class DemoOptions:
 
 
 @dataclass(frozen=True)
-class Answer:
+class TextbookAnswer:
     """A textbook pair and what the model says about it."""
 
     pair: TextbookPair
@@ -68,7 +68,7 @@ class DemoResult:
 
     tables: tuple[Table, ...]
     figures: dict[str, dict[str, dict[str, float]]]  # method -> relation -> metric -> value on the test pairs
-    answers: tuple[Answer, ...]
+    answers: tuple[TextbookAnswer, ...]
     cases: tuple[Case, ...]
     seconds: float
 
@@ -157,15 +157,15 @@ def _scores(graph: Graph, data: Dataset, model: CogStage, seed: int, progress: P
     return found
 
 
-def ask(model: CogStage, pairs: Sequence[TextbookPair]) -> tuple[Answer, ...]:
+def ask(model: CogStage, pairs: Sequence[TextbookPair]) -> tuple[TextbookAnswer, ...]:
     """The model's probability for each textbook pair whose relation it knows."""
     find = model.vocabulary.find
-    answers: dict[int, Answer] = {}
+    answers: dict[int, TextbookAnswer] = {}
     for relation in model.relations:
         rows = [row for row, pair in enumerate(pairs) if pair.relation == relation]
         head, tail = ([find(getattr(pairs[row], end)) for row in rows] for end in ("head", "tail"))
         for row, probability in zip(rows, model.probabilities(head, tail, relation).tolist(), strict=True):
-            answers[row] = Answer(pairs[row], probability)
+            answers[row] = TextbookAnswer(pairs[row], probability)
     return tuple(answers[row] for row in sorted(answers))
 
 
@@ -184,7 +184,7 @@ def choose_cases(model: CogStage, graph: Graph, pairs: Iterable[TextbookPair]) -
     return cases
 
 
-def surest_mistakes(model: CogStage, answers: Iterable[Answer]) -> list[Case]:
+def surest_mistakes(model: CogStage, answers: Iterable[TextbookAnswer]) -> list[Case]:
     """The true textbook pair with the lowest probability and the false one with the highest, if they are wrong."""
     wrong = [answer for answer in answers if not answer.right]
     cases = []

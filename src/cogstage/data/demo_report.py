@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cogstage.data.demo import OURS, Answer, Scores
+from cogstage.data.demo import OURS, Scores, TextbookAnswer
 from cogstage.evaluation.cases import Case, cases_section
 from cogstage.evaluation.metrics import precision_recall, reliability
 from cogstage.knowledge.dataset import Dataset
@@ -35,7 +35,7 @@ def demo_report(
     model: CogStage,
     scores: Scores,
     tables: Sequence[Table],
-    answers: Sequence[Answer],
+    answers: Sequence[TextbookAnswer],
     cases: Sequence[Case],
 ) -> Report:
     """What was built, learned and measured, with cases."""
@@ -48,7 +48,7 @@ def demo_report(
     return Report("cogstage on its embedded data set", _summary(graph, data, model, answers), sections, NOTES)
 
 
-def _summary(graph: Graph, data: Dataset, model: CogStage, answers: Sequence[Answer]) -> list[str]:
+def _summary(graph: Graph, data: Dataset, model: CogStage, answers: Sequence[TextbookAnswer]) -> list[str]:
     records = graph.made_with["records"]
     sizes = {s: sum(len(data.pairs(r, s)) for r in model.relations) for s in ("train", "dev", "test")}
     right = sum(answer.right for answer in answers)
@@ -84,7 +84,7 @@ def test_tables(figures: Mapping[str, Mapping[str, Mapping[str, float]]], data: 
     return tables
 
 
-def textbook_table(answers: Sequence[Answer]) -> Table:
+def textbook_table(answers: Sequence[TextbookAnswer]) -> Table:
     """How many textbook pairs are answered right, by relation."""
     rows = []
     for relation in [*dict.fromkeys(answer.pair.relation for answer in answers), None]:
@@ -95,15 +95,15 @@ def textbook_table(answers: Sequence[Answer]) -> Table:
     return Table("Textbook pairs answered right, all held out of training", columns, tuple(rows))
 
 
-def _right(answers: Sequence[Answer]) -> int:
+def _right(answers: Sequence[TextbookAnswer]) -> int:
     return sum(answer.right for answer in answers)
 
 
-def _share(answers: Sequence[Answer]) -> str:
+def _share(answers: Sequence[TextbookAnswer]) -> str:
     return f"{_right(answers)} of {len(answers)}"
 
 
-def mistakes_table(answers: Sequence[Answer]) -> Table:
+def mistakes_table(answers: Sequence[TextbookAnswer]) -> Table:
     """The textbook pairs answered wrong, the surest mistakes first."""
     wrong = sorted((a for a in answers if not a.right), key=lambda a: -abs(a.probability - 0.5))
     rows = tuple(

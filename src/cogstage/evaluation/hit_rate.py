@@ -12,7 +12,7 @@ from cogstage.knowledge.dataset import FittingView
 BANDS = ((1, 1), (2, 3), (4, 10), (11, 30), (31, 100), (101, 300))
 
 
-class Scorer(Protocol):
+class RelationScorer(Protocol):
     """What is asked of a model."""
 
     def probabilities(self, head: np.ndarray, tail: np.ndarray, relation: str) -> np.ndarray:
@@ -23,7 +23,7 @@ class Scorer(Protocol):
 
 
 def hit_rate(
-    model: Scorer,
+    model: RelationScorer,
     relation: str,
     held_out: tuple[np.ndarray, np.ndarray],
     training: tuple[np.ndarray, np.ndarray],
@@ -49,7 +49,7 @@ def hit_rate(
 
 
 def hit_rates(
-    model: Scorer, view: FittingView, relations: Iterable[str], most: int = 30
+    model: RelationScorer, view: FittingView, relations: Iterable[str], most: int = 30
 ) -> dict[str, dict[str, list[dict[str, float]]]]:
     """The hit rates of several relations, measured on dev facts; stored with a model as ``metrics["hit_rate"]``."""
     facts, found = view.train_facts(), {}
@@ -62,7 +62,7 @@ def hit_rates(
 
 
 def _bands(
-    model: Scorer,
+    model: RelationScorer,
     relation: str,
     side: str,
     held_out: tuple[np.ndarray, np.ndarray],

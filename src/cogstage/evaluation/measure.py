@@ -10,7 +10,7 @@ import numpy as np
 from cogstage.evaluation.metrics import METRICS, score
 from cogstage.evaluation.ranking import RANKING, Scorer, ranks, summarise
 from cogstage.evaluation.significance import interval, replicate, replicate_metrics
-from cogstage.knowledge.dataset import Dataset, Ranking
+from cogstage.knowledge.dataset import Dataset, RankingQuestions
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ def measure(data: Dataset, relation: str, scorer: Scorer, split: str = "test", r
     return Measurement(metrics, probability, replicates)
 
 
-def sample_questions(questions: Ranking, heads: int, seed: int = 0) -> Ranking:
+def sample_questions(questions: RankingQuestions, heads: int, seed: int = 0) -> RankingQuestions:
     """The questions of at most ``heads`` heads, the same for every method."""
     distinct = np.unique(questions.head)
     if len(distinct) <= heads:
         return questions
     kept = np.random.default_rng(seed).choice(distinct, heads, replace=False)
     rows = np.flatnonzero(np.isin(questions.head, kept))
-    return Ranking(
+    return RankingQuestions(
         questions.head[rows], questions.candidates, questions.answer[rows], tuple(questions.known[i] for i in rows)
     )

@@ -11,8 +11,8 @@ from cogstage.evaluation.methods import GROUPS, title
 from cogstage.evaluation.metrics import TITLES, precision_recall, reliability
 from cogstage.evaluation.tables import MAIN
 from cogstage.reporting.plots import (
-    Estimate,
     Plot,
+    PlotEstimate,
     draw_bars,
     draw_precision_recall,
     draw_reliability,
@@ -59,7 +59,7 @@ def _bars(canvas: Any, comparison: Comparison, dataset: str, metric: str) -> Non
     for axes, column in zip(panels, columns, strict=True):
         there = {row: m for row, m in enumerate(methods) if (m, column) in figures}
         shown = {row: figures[method, column] for row, method in there.items()}
-        bars = {row: Estimate(figure.mean, figure.low, figure.high) for row, figure in shown.items()}
+        bars = {row: PlotEstimate(figure.mean, figure.low, figure.high) for row, figure in shown.items()}
         draw_bars(axes, bars, [colours.get(method, OWN_COLOUR) for method in there.values()])
         axes.set(title=column, xlim=(0, 1))
     name_rows(panels[0], [title(method) for method in methods], 8)

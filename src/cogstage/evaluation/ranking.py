@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cogstage.errors import CogstageError
-from cogstage.knowledge.dataset import Ranking
+from cogstage.knowledge.dataset import RankingQuestions
 from cogstage.progress import SILENT, Progress
 
 Scorer = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -19,7 +19,7 @@ BATCH_PAIRS = 65_536
 
 
 def ranks(
-    questions: Ranking, scorer: Scorer, batch_pairs: int = BATCH_PAIRS, progress: Progress = SILENT
+    questions: RankingQuestions, scorer: Scorer, batch_pairs: int = BATCH_PAIRS, progress: Progress = SILENT
 ) -> np.ndarray:
     """The rank of each true tail, (Q,) float64: 1 is best, ties share their mean rank.
 

@@ -62,7 +62,7 @@ def _is_in(keys: np.ndarray, key: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundRows:
     """Rows of some documents; terms from ``n_known`` on stand for ``codes``, which the lexicon does not know."""
 
     rows: Rows
@@ -103,7 +103,7 @@ class Keys:
         self._starts = np.concatenate([[0], np.cumsum([len(found) for found in meant])]).astype(np.int64)
         self._ranks = np.fromiter((rank[key] for found in meant for key in found), np.int32, int(self._starts[-1]))
 
-    def ranked(self, found: Found) -> Rows:
+    def ranked(self, found: FoundRows) -> Rows:
         """Rows whose terms are ranks of keys; a row whose code has several parents becomes several."""
         numbers = np.arange(self.n_known)
         if found.codes:
@@ -137,7 +137,7 @@ class Finder:
     def __reduce__(self) -> tuple[type[Finder], tuple[Lexicon | None, BuildOptions, int]]:
         return Finder, (self.lexicon, self.options, self.salt)
 
-    def find(self, documents: Sequence[Document]) -> Found:
+    def find(self, documents: Sequence[Document]) -> FoundRows:
         """The rows of these documents, one for each mention."""
         group, unit, marks = self._places(documents)
         index, sentence, term = self._terms(documents)
@@ -150,7 +150,7 @@ class Finder:
             units = marks[index] + sentence.astype(np.int64).view(np.uint64) * SPREAD
         day = self._days(documents)[index] if self.options.order else None
         left_out = () if self.annotator is None else self.annotator.take_left_out()
-        return Found(Rows.of(group[index], units.view(np.int64), term, day), codes, left_out)
+        return FoundRows(Rows.of(group[index], units.view(np.int64), term, day), codes, left_out)
 
     def _days(self, documents: Sequence[Document]) -> np.ndarray:
         dates = (document.date for document in documents)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cogstage.corpus.tokens import casefold_text
 from cogstage.errors import UsageError
 from cogstage.graph.nearest import NearNames
 
@@ -24,11 +24,6 @@ class UnknownTerm(UsageError):
         hint = f"; did you mean {', '.join(suggestions)}?" if suggestions else ""
         super().__init__(f"unknown term: {text}{hint}")
         self.suggestions = suggestions
-
-
-def fold(text: str) -> str:
-    """The form in which names are compared: compatibility normalised, case folded, single spaces."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 @dataclass(frozen=True)
@@ -60,32 +55,32 @@ class Vocabulary:
         return hashlib.sha256("\n".join(self.term).encode()).hexdigest()
 
     @cached_property
-    def folded(self) -> dict[str, int]:
-        """Node by folded key, name or synonym; where names clash keys win, then names, then the commoner node."""
+    def casefolded(self) -> dict[str, int]:
+        """Node by casefolded key, name or synonym; where names clash keys win, then names, then the commoner node."""
         found: dict[str, int] = {}
         by_count = np.argsort(-self.count, kind="stable").tolist()
         for names in (self.term, self.name):
             for node in by_count:
-                found.setdefault(fold(names[node]), node)
+                found.setdefault(casefold_text(names[node]), node)
         for synonym, node in sorted(self.synonyms, key=lambda pair: -int(self.count[pair[1]])):
-            found.setdefault(fold(synonym), node)
+            found.setdefault(casefold_text(synonym), node)
         return found
 
     def find(self, text: str) -> int:
         """The node a person means by ``text``; an unknown one raises with the nearest known names."""
-        node = self.index.get(text, self.folded.get(fold(text)))
+        node = self.index.get(text, self.casefolded.get(casefold_text(text)))
         if node is None:
             raise UnknownTerm(text, self.suggest(text))
         return node
 
     @cached_property
     def _near(self) -> NearNames:
-        return NearNames(list(self.folded))
+        return NearNames(list(self.casefolded))
 
     def suggest(self, text: str, most: int = 5) -> list[str]:
         """Names nearest to ``text``, best first."""
-        near = self._near.nearest(fold(text)[:200], 3 * most)
-        return list(dict.fromkeys(self.name[self.folded[match]] for match in near))[:most]
+        near = self._near.nearest(casefold_text(text)[:200], 3 * most)
+        return list(dict.fromkeys(self.name[self.casefolded[match]] for match in near))[:most]
 
     def write(self, folder: Path, file: str = "terms.parquet") -> None:
         """Write ``terms.parquet`` (and ``synonyms.parquet`` where there are any) into ``folder``."""

@@ -34,7 +34,7 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class Ranking:
+class RankingQuestions:
     """One ranking question for each row: which of ``candidates`` are tails of ``head[i]``?
 
     ``answer[i]`` is the position of the true tail in ``candidates``; ``known[i]`` are the positions of other true
@@ -109,7 +109,7 @@ class Dataset:
             TripleIndex(self._facts["train"], len(self.relations), self.n_nodes),
         )
 
-    def ranking(self, relation: str, split: str = "test") -> Ranking:
+    def ranking(self, relation: str, split: str = "test") -> RankingQuestions:
         """For each positive pair of the split: rank its tail among the relation's tails, other true ones left out."""
         index = self._index(relation)
         heads: list[np.ndarray] = []
@@ -128,7 +128,7 @@ class Dataset:
             np.searchsorted(candidates, np.unique([other for other in true_tails[h] if other != t])).astype(np.int32)
             for h, t in zip(head.tolist(), tail.tolist(), strict=True)
         )
-        return Ranking(head, candidates, np.searchsorted(candidates, tail).astype(np.int32), known)
+        return RankingQuestions(head, candidates, np.searchsorted(candidates, tail).astype(np.int32), known)
 
     def _index(self, relation: str) -> int:
         if relation not in self.relations:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cogstage.choices import NegativeKind
-from cogstage.graph.vocabulary import fold
+from cogstage.corpus.tokens import casefold_text
 from cogstage.knowledge.auroc import auroc
 from cogstage.knowledge.dataset import SPLITS
 from cogstage.knowledge.edge_lookup import EdgeLookup
@@ -208,7 +208,7 @@ def _logistic(features: np.ndarray, labels: np.ndarray, ridge: float = 1.0, step
 
 def stems(name: str) -> frozenset[str]:
     """The beginnings of the longer words of a name."""
-    return frozenset(word[:STEM] for word in re.findall(r"[^\W\d_]+", fold(name)) if len(word) >= STEM)
+    return frozenset(word[:STEM] for word in re.findall(r"[^\W\d_]+", casefold_text(name)) if len(word) >= STEM)
 
 
 def _shared_stems(

@@ -11,10 +11,11 @@ from pathlib import Path
 
 from cogstage.artefact import is_artefact
 from cogstage.choices import Ambiguity
+from cogstage.corpus.tokens import casefold_text
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.nearest import NearNames
-from cogstage.graph.vocabulary import Vocabulary, fold
-from cogstage.knowledge.names import Step, code_key, forms, system_code, types_agree
+from cogstage.graph.vocabulary import Vocabulary
+from cogstage.knowledge.names import NameStep, code_key, forms, system_code, types_agree
 from cogstage.tables import BadRows, read_rows
 
 NEAREST = 3  # nodes that unmatched.tsv names as near
@@ -28,7 +29,7 @@ class Names:
     A concept is what a lexicon or graph calls so; a term without one is its own concept.
     """
 
-    named: Mapping[str, tuple[str, ...]]  # folded name -> concepts, in the order they were met
+    named: Mapping[str, tuple[str, ...]]  # casefolded name -> concepts, in the order they were met
     concepts: frozenset[str]
     types: Mapping[str, str] = field(default_factory=dict)
 
@@ -39,7 +40,7 @@ class Names:
         concepts: set[str] = set()
         for name, concept in named:
             concepts.add(concept)
-            concepts_of.setdefault(fold(name), {})[concept] = None
+            concepts_of.setdefault(casefold_text(name), {})[concept] = None
         return cls({name: tuple(found) for name, found in concepts_of.items()}, frozenset(concepts), types or {})
 
     @classmethod
@@ -92,15 +93,15 @@ class Names:
         """The concept of each code, for concepts that are written as a code of a known system."""
         return {key: concept for concept in sorted(self.concepts, reverse=True) if (key := code_key(concept))}
 
-    def find(self, name: str, loosely: bool = True) -> tuple[tuple[str, ...], Step | None]:
+    def find(self, name: str, loosely: bool = True) -> tuple[tuple[str, ...], NameStep | None]:
         """The concepts that a name stands for, and the first step at which it agrees with theirs.
 
         Not ``loosely`` tries the first step alone, which is ten times as fast.
         """
-        same = self.named.get(fold(name))
+        same = self.named.get(casefold_text(name))
         if same is not None or not loosely:
-            return (same, Step.CASE) if same else ((), None)
-        for number, (step, form) in enumerate(zip(Step, forms(name), strict=True)):
+            return (same, NameStep.CASE) if same else ((), None)
+        for number, (step, form) in enumerate(zip(NameStep, forms(name), strict=True)):
             found = self._by_form.get((number, form)) if form else None
             if found:
                 return found, step
@@ -116,7 +117,7 @@ class Names:
 
     def nearest(self, name: str) -> str:
         """The nearest nodes of a name that matches none, each with its likeness: ``aspirin (0.86); ...``."""
-        text = fold(name)[:200]
+        text = casefold_text(name)[:200]
         near = self._near.nearest(text, NEAREST)
         return "; ".join(f"{found} ({difflib.SequenceMatcher(None, found, text).ratio():.2f})" for found in near)
 
@@ -127,9 +128,9 @@ def _named(vocabulary: Vocabulary, concepts: list[str]) -> Iterator[tuple[str, s
     yield from ((synonym, concepts[node]) for synonym, node in vocabulary.synonyms)
 
 
-def how(step: Step) -> str:
+def how(step: NameStep) -> str:
     """By what a name was matched, for the counts."""
-    return "by name" if step is Step.CASE else f"by name, over {step.value}"
+    return "by name" if step is NameStep.CASE else f"by name, over {step.value}"
 
 
 def unmatched_rows(counts: Mapping[str, int], names: Names | None) -> tuple[tuple[str, int, str], ...]:
@@ -146,14 +147,14 @@ class Matcher:
     """Gathers which concepts of a knowledge base the wanted concepts may stand for, and decides by the rule.
 
     A code that both sides have decides alone. Otherwise names vote, within types that agree; a name that agrees
-    only after a later :class:`Step` counts where none agrees earlier. Ambiguous is a wanted concept whose names lead to
+    only after a later :class:`NameStep` counts where none agrees earlier. A concept is ambiguous if its names lead to
     several concepts of the knowledge base. ``first`` takes the one that most of its names lead to, then the one whose
     preferred name it is, then the lowest identifier. ``all`` makes these concepts one. ``skip`` leaves it out.
     """
 
     names: Names
     rule: Ambiguity = "first"
-    _votes: dict[str, dict[Step, Counter[str]]] = field(default_factory=dict)
+    _votes: dict[str, dict[NameStep, Counter[str]]] = field(default_factory=dict)
     _by_code: dict[str, Counter[str]] = field(default_factory=dict)
     _seen: set[tuple[str, str]] = field(default_factory=set)
 
@@ -162,9 +163,9 @@ class Matcher:
         wanted, step = self.names.find(name, loosely)
         if step is None:
             return
-        folded = fold(name)
-        first_time = (folded, concept) not in self._seen
-        self._seen.add((folded, concept))
+        casefolded = casefold_text(name)
+        first_time = (casefolded, concept) not in self._seen
+        self._seen.add((casefolded, concept))
         for own in wanted:
             # Whole votes for names; a half at most for being preferred, however many sources say so.
             votes = self._votes.setdefault(own, {}).setdefault(step, Counter())
@@ -221,9 +222,11 @@ class Matcher:
         result.concept = {own: result.merged.get(concept, concept) for own, concept in result.concept.items()}
         return result
 
-    def _ranked(self, own: str, types: Mapping[str, frozenset[str]], result: Matched) -> tuple[Step | None, list[str]]:
+    def _ranked(
+        self, own: str, types: Mapping[str, frozenset[str]], result: Matched
+    ) -> tuple[NameStep | None, list[str]]:
         """The concepts that the names of ``own`` lead to at the first step that leads anywhere, best first."""
-        for step in Step:
+        for step in NameStep:
             votes = self._votes.get(own, {}).get(step)
             if votes is None:
                 continue

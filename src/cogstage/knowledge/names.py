@@ -11,14 +11,14 @@ from enum import Enum
 from functools import cache
 from pathlib import Path
 
-from cogstage.graph.vocabulary import fold
+from cogstage.corpus.tokens import casefold_text
 from cogstage.tables import read_rows
 
 _FILE = Path(__file__).parent / "name_rules.tsv"
 _AT_END = frozenset({"our", "tre", "bre", "yse"})  # elsewhere in a word these are no matter of spelling
 
 
-class Step(str, Enum):
+class NameStep(str, Enum):
     """Up to which difference two names agree."""
 
     CASE = "case and spaces"
@@ -44,9 +44,9 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
 
 
 def forms(name: str) -> tuple[str, ...]:
-    """The form of a name after each :class:`Step`, in their order; two names agree at a step if these are equal."""
+    """The form of a name after each :class:`NameStep`, in their order; two names agree at a step if these are equal."""
     tags, endings, spelling = _patterns()
-    case = fold(name)
+    case = casefold_text(name)
     short = endings.sub("", tags.sub("", case))
     american = spelling.sub(lambda found: _rules("spelling")[found.group()], short)
     words = [_singular(word) for word in _words(american)]

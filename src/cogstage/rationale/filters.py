@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cogstage.graph.vocabulary import fold
+from cogstage.corpus.tokens import casefold_text
 from cogstage.rationale.record import Prediction, Reason
 from cogstage.relations import inverse
 
@@ -41,7 +41,7 @@ class Filter:
         if self.relation is not None and self.relation not in (reason.relation, inverse(reason.relation)):
             return False
         if self.through is not None:
-            wanted = fold(self.through)
+            wanted = casefold_text(self.through)
             ends = (reason.head, reason.tail)
-            return any(wanted == fold(term.key) or wanted in fold(term.name) for term in ends)
+            return any(wanted == casefold_text(term.key) or wanted in casefold_text(term.name) for term in ends)
         return True

@@ -80,7 +80,7 @@ class Label:
 
 
 @dataclass(frozen=True)
-class Bar:
+class SumBar:
     """A step of the sum, from one value to the next."""
 
     x: float
@@ -102,12 +102,12 @@ class Layout:
     curves: list[Curve] = field(default_factory=list)
     boxes: list[Box] = field(default_factory=list)
     badges: list[Badge] = field(default_factory=list)
-    bars: list[Bar] = field(default_factory=list)
+    bars: list[SumBar] = field(default_factory=list)
     labels: list[Label] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Step:
+class SumStep:
     """One step of the sum that makes an answer: what it is, its share, and the sum before it."""
 
     words: str
@@ -117,15 +117,15 @@ class Step:
     number: int = 0
 
 
-def steps(prediction: Prediction) -> list[Step]:
+def steps(prediction: Prediction) -> list[SumStep]:
     """Baseline, reasons for, reasons against, the rest: the shares add up to the logit."""
-    found = [Step("Baseline: before any reason", prediction.baseline, 0.0)]
+    found = [SumStep("Baseline: before any reason", prediction.baseline, 0.0)]
     total = prediction.baseline
     for number, reason in enumerate(prediction.reasons_for + prediction.reasons_against, start=1):
-        found.append(Step(in_words(reason), reason.share, total, reason, number))
+        found.append(SumStep(in_words(reason), reason.share, total, reason, number))
         total += reason.share
     if abs(prediction.rest) > 1e-12:
-        found.append(Step("Reasons that are not shown", prediction.rest, total))
+        found.append(SumStep("Reasons that are not shown", prediction.rest, total))
     return found
 
 
@@ -328,14 +328,14 @@ def _sum(layout: Layout, p: Prediction, y: float) -> float:
         colour = GREY if step.reason is None else FOR if step.share > 0 else AGAINST
         x = left + (start - low) * scale
         layout.bars.append(
-            Bar(x, y + 5, max(1.5, (end - start) * scale), 16, colour, f"{step.share:+.3f}", step.number)
+            SumBar(x, y + 5, max(1.5, (end - start) * scale), 16, colour, f"{step.share:+.3f}", step.number)
         )
         layout.labels.append(Label(WIDTH - 12, y + 17, f"{step.share:+.3f}", 13, "end", reason=step.number))
         y += ROW + LINE_HEIGHT * (len(lines) - 1)
     start, end = sorted((0.0, p.logit))
     layout.labels.append(Label(20, y + 17, f"Sum: the answer, probability {p.probability:.3f}", bold=True))
     layout.bars.append(
-        Bar(left + (start - low) * scale, y + 5, max(1.5, (end - start) * scale), 16, INK, f"{p.logit:+.3f}")
+        SumBar(left + (start - low) * scale, y + 5, max(1.5, (end - start) * scale), 16, INK, f"{p.logit:+.3f}")
     )
     layout.labels.append(Label(WIDTH - 12, y + 17, f"{p.logit:+.3f}", 13, "end", bold=True))
     return y + ROW

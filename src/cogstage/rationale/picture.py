@@ -13,11 +13,11 @@ from cogstage.rationale.layout import (
     LINE_HEIGHT,
     WIDTH,
     Badge,
-    Bar,
     Box,
     Curve,
     Label,
     Layout,
+    SumBar,
     lay_out,
 )
 from cogstage.rationale.record import Prediction
@@ -117,7 +117,7 @@ def _svg_badge(badge: Badge) -> str:
     )
 
 
-def _svg_bar(bar: Bar) -> str:
+def _svg_bar(bar: SumBar) -> str:
     fill = "currentColor" if bar.colour == INK else bar.colour
     return (
         f'{_group("bar", bar.reason)}<title>{escape(bar.title)}</title><rect x="{bar.x:.1f}" y="{bar.y:.1f}"'

@@ -34,7 +34,7 @@ class Plot:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class PlotEstimate:
     """A value with its interval, for points and bars."""
 
     value: float
@@ -110,7 +110,7 @@ def draw_reliability(axes: Any, curves: Mapping[str, Curve]) -> None:
     axes.set(xlabel="predicted probability", ylabel="share that holds", xlim=(0, 1), ylim=(0, 1))
 
 
-def draw_bars(axes: Any, bars: Mapping[int, Estimate], colours: Sequence[str]) -> None:
+def draw_bars(axes: Any, bars: Mapping[int, PlotEstimate], colours: Sequence[str]) -> None:
     """Horizontal bars by row, with whiskers where there is an interval."""
     values = np.array([bar.value for bar in bars.values()])
     low = np.array([bar.value - bar.low for bar in bars.values()])
@@ -139,7 +139,7 @@ def draw_stacked(
     _legend_above(axes, handles)
 
 
-def draw_points(axes: Any, rows: Sequence[Mapping[str, Estimate]]) -> None:
+def draw_points(axes: Any, rows: Sequence[Mapping[str, PlotEstimate]]) -> None:
     """Points with intervals: one row per entry, one marker per series."""
     series = list(dict.fromkeys(name for row in rows for name in row))
     markers = dict(zip(series, "oDs^v", strict=False))

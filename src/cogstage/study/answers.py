@@ -29,7 +29,7 @@ class StudyClosed(CogstageError):
 
 
 @dataclass(frozen=True)
-class Answer:
+class StoredAnswer:
     """One stored answer."""
 
     reviewer_id: str
@@ -40,7 +40,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Progress:
+class ReviewProgress:
     """How far a reviewer has come."""
 
     complete: tuple[bool, ...]  # by position
@@ -182,7 +182,7 @@ class Answers:
             )
             return {row.item: row.value for row in rows}
 
-    def all(self) -> list[Answer]:
+    def all(self) -> list[StoredAnswer]:
         """Every answer to the study, by reviewer, case and item."""
         with self._database.reading() as connection:
             rows = connection.execute(
@@ -191,9 +191,9 @@ class Answers:
                 .where(reviewer.c.study_id == self._study.id)
                 .order_by(reviewer.c.number, answer.c.case_key, answer.c.item)
             )
-            return [Answer(r.reviewer_id, r.case_key, r.item, r.value, r.answered_at) for r in rows]
+            return [StoredAnswer(r.reviewer_id, r.case_key, r.item, r.value, r.answered_at) for r in rows]
 
-    def progress(self, reviewer_id: str) -> Progress:
+    def progress(self, reviewer_id: str) -> ReviewProgress:
         """Which cases are complete."""
         with self._database.reading() as connection:
             rows = connection.execute(
@@ -210,7 +210,7 @@ class Answers:
             BlindForm(self._study, self._cases[placed.case_key], placed).needed <= given.get(placed.case_key, set())
             for placed in self.placements(reviewer_id)
         )
-        return Progress(complete, last)
+        return ReviewProgress(complete, last)
 
     # Time
 

@@ -9,7 +9,7 @@ from string import ascii_uppercase
 
 from cogstage.errors import UsageError
 from cogstage.study.placement import Placement
-from cogstage.study.protocol import Case, ShownRationale, Study
+from cogstage.study.protocol import ShownRationale, Study, StudyCase
 
 CANNOT_JUDGE = "n"
 FAMILIARITY = {"yes": "Yes", "kind_of": "Kind of", "no": "No"}
@@ -32,7 +32,7 @@ class AnswerError(UsageError):
 
 
 @dataclass(frozen=True)
-class Row:
+class BlindReason:
     """One reason of a set: the field that scores it, or the set in which the same reason is scored already."""
 
     field: str
@@ -45,14 +45,14 @@ class BlindSet:
     """A set as the reviewer sees it."""
 
     letter: str
-    rows: tuple[Row, ...]
+    rows: tuple[BlindReason, ...]
 
     @property
     def rationales(self) -> tuple[ShownRationale, ...]:
         """The reasons in the order shown."""
         return tuple(row.triple for row in self.rows)
 
-    def side(self, against: bool) -> tuple[Row, ...]:
+    def side(self, against: bool) -> tuple[BlindReason, ...]:
         """What speaks for the relation, or against it."""
         return tuple(row for row in self.rows if row.triple.against == against)
 
@@ -62,7 +62,7 @@ class BlindForm:
     """Translates between the fields of a reviewer's page and the items that are stored."""
 
     study: Study
-    case: Case
+    case: StudyCase
     placement: Placement
 
     @cached_property
@@ -76,7 +76,7 @@ class BlindForm:
             rows = []
             for number, triple in enumerate(self.case.set_of(source).rationales):
                 earlier = scored.setdefault(triple, letter)
-                rows.append(Row(f"score-{letter}-{number}", triple, None if earlier == letter else earlier))
+                rows.append(BlindReason(f"score-{letter}-{number}", triple, None if earlier == letter else earlier))
             made.append(BlindSet(letter, tuple(rows)))
         return tuple(made)
 

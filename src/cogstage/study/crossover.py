@@ -34,7 +34,7 @@ class Observation:
 
 
 @dataclass(frozen=True)
-class Effect:
+class ReasonsEffect:
     """What reasons add to one measure."""
 
     difference: float
@@ -57,7 +57,7 @@ class Measure:
     about: str  # the denominator in words
     with_reasons: Estimate
     without_reasons: Estimate
-    effect: Effect
+    effect: ReasonsEffect
     other_pairs: Estimate  # the plain difference, reviewers and pairs drawn anew
     is_ratio: bool = False  # the difference is a factor
 
@@ -149,7 +149,7 @@ def _measure(name: str, about: str, rows: Sequence[Observation], boot: Bootstrap
     if is_ratio:
         arms = [_exp(arm) for arm in arms]
         other_pairs = _exp(other_pairs)
-        effect = Effect(
+        effect = ReasonsEffect(
             math.exp(effect.difference), math.exp(effect.low), math.exp(effect.high), effect.p_value, effect.reviewers
         )
     return Measure(name, about, arms[0], arms[1], effect, other_pairs, is_ratio)
@@ -159,9 +159,9 @@ def _exp(estimate: Estimate) -> Estimate:
     return Estimate(math.exp(estimate.value), math.exp(estimate.low), math.exp(estimate.high), estimate.n)
 
 
-def crossover_effect(rows: Sequence[Observation]) -> Effect:
+def crossover_effect(rows: Sequence[Observation]) -> ReasonsEffect:
     """The difference that reasons make, with its t interval and p value; see the head of this file."""
-    undefined = Effect(math.nan, math.nan, math.nan, math.nan, 0)
+    undefined = ReasonsEffect(math.nan, math.nan, math.nan, math.nan, 0)
     if not rows:
         return undefined
     value = np.array([row.value for row in rows])
@@ -186,7 +186,7 @@ def crossover_effect(rows: Sequence[Observation]) -> Effect:
     return _t_test([np.array(group) for group in differences.values() if group]) or undefined
 
 
-def _t_test(groups: Sequence[np.ndarray]) -> Effect | None:
+def _t_test(groups: Sequence[np.ndarray]) -> ReasonsEffect | None:
     """The mean of the groups' means with a pooled t test; None of fewer than four reviewers.
 
     Pair effects were estimated from the same answers, which takes 1/n of the variance away: hence n / (n - 1).
@@ -202,7 +202,7 @@ def _t_test(groups: Sequence[np.ndarray]) -> Effect | None:
     error = math.sqrt(pooled * sum(1 / len(group) for group in groups)) / len(groups)
     reach = float(t.ppf(0.975, freedom)) * error
     p_value = float(2 * t.sf(abs(difference) / error, freedom)) if error > 0 else float(difference == 0)
-    return Effect(difference, difference - reach, difference + reach, p_value, n)
+    return ReasonsEffect(difference, difference - reach, difference + reach, p_value, n)
 
 
 def _numbered(names: Sequence[str]) -> tuple[np.ndarray, list[str]]:

@@ -12,10 +12,10 @@ from cogstage.errors import UsageError
 from cogstage.relations import inverse, is_inverse
 from cogstage.study.protocol import (
     OUTCOMES,
-    Case,
     RationaleSet,
     ShownRationale,
     Study,
+    StudyCase,
     check_source_names,
 )
 from cogstage.study.sources import Explained, Pair, Source
@@ -150,11 +150,11 @@ def _sort_pairs(sources: Sequence[Source], known: Mapping[Pair, int], options: S
 
 def _case(
     key: str, pair: Pair, outcome: str, sources: Sequence[Source], known: Mapping[Pair, int], options: StudyOptions
-) -> Case:
+) -> StudyCase:
     sets = _sets(pair, sources, outcome.endswith("positive"), options.per_set)
     head = _name(pair[0], [source.predictions[pair].head for source in sources])
     tail = _name(pair[2], [source.predictions[pair].tail for source in sources])
-    return Case(key, head, pair[1], tail, known[pair], outcome, sets)
+    return StudyCase(key, head, pair[1], tail, known[pair], outcome, sets)
 
 
 def _name(key: str, names: Sequence[str]) -> str:

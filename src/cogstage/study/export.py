@@ -7,7 +7,7 @@ from string import ascii_uppercase
 
 from cogstage.reporting import csv_text
 from cogstage.study.folder import OpenStudy
-from cogstage.study.protocol import Case
+from cogstage.study.protocol import StudyCase
 
 COLUMNS = (
     "reviewer",
@@ -86,7 +86,7 @@ def times_csv(opened: OpenStudy, pseudonyms: bool = True) -> str:
     return csv_text(("reviewer", "case", "position", "seconds"), rows)
 
 
-def _item(item: str, case: Case) -> tuple[str, str, str, str, str]:
+def _item(item: str, case: StudyCase) -> tuple[str, str, str, str, str]:
     """Question, source, number of the rationale (from 1), its side and its text, behind a stored item."""
     name, _, rest = item.partition(":")
     if name == "familiar":

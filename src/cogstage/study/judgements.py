@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cogstage.study.blind import CANNOT_JUDGE, BlindForm
 from cogstage.study.folder import OpenStudy
-from cogstage.study.protocol import Case
+from cogstage.study.protocol import StudyCase
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Judgement:
     """All that one reviewer said about one case; what was not answered is None or missing."""
 
     reviewer: str
-    case: Case
+    case: StudyCase
     bare: bool
     set_order: tuple[str, ...]
     scores: dict[str, tuple[int | None, ...]]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cogstage.study.agreement import krippendorff_alpha, sign_test
-from cogstage.study.answers import Progress
+from cogstage.study.answers import ReviewProgress
 from cogstage.study.effort import is_hasty, is_hasty_reviewer
 from cogstage.study.folder import OpenStudy
 from cogstage.study.judgements import Judgement, judgements
@@ -21,7 +21,7 @@ class Watched:
     """One reviewer's way through the study."""
 
     name: str
-    progress: Progress
+    progress: ReviewProgress
     minutes: float | None  # median per complete case
     unanswered: int  # questions left open in cases that were begun
     cannot_judge: int

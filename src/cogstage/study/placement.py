@@ -11,7 +11,7 @@ import hmac
 import random
 from dataclasses import dataclass
 
-from cogstage.study.protocol import Case, Study
+from cogstage.study.protocol import Study, StudyCase
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ def _crossover(study: Study, number: int, secret: str) -> tuple[Placement, ...]:
     """
     couple, second = divmod(number - 1, 2)
     shared, own = _random(secret, f"couple {couple}"), _random(secret, f"reviewer {number}")
-    one: list[Case] = []
-    other: list[Case] = []
+    one: list[StudyCase] = []
+    other: list[StudyCase] = []
     for correct in (True, False):
         stratum = [case for case in study.cases if case.correct == correct]
         shared.shuffle(stratum)

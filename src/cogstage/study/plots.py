@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from cogstage.reporting import Plot
-from cogstage.reporting.plots import COLOURS, SHADES, Estimate, draw_points, draw_stacked, name_rows, plot
+from cogstage.reporting.plots import COLOURS, SHADES, PlotEstimate, draw_points, draw_stacked, name_rows, plot
 from cogstage.study import agreement
 from cogstage.study.blind import SCORES
 from cogstage.study.crossover import Measure
-from cogstage.study.results import Comparison, Results, SetScores
+from cogstage.study.results import Results, SetScores, SourceComparison
 
 WIDTH = 6.6
 
 
-def _point(estimate: agreement.Estimate) -> Estimate:
-    return Estimate(estimate.value, estimate.low, estimate.high)
+def _point(estimate: agreement.Estimate) -> PlotEstimate:
+    return PlotEstimate(estimate.value, estimate.low, estimate.high)
 
 
 def score_levels(table: Sequence[SetScores]) -> Plot:
@@ -44,7 +44,7 @@ def averages(table: Sequence[SetScores]) -> Plot:
     return plot("Average sum and maximum of the scores per case.", draw, (WIDTH, 0.6 * len(table) + 1.1))
 
 
-def wins(comparisons: Sequence[Comparison]) -> Plot:
+def wins(comparisons: Sequence[SourceComparison]) -> Plot:
     """Wins, ties and losses of each comparison."""
 
     def draw(axes: Any) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from cogstage.study.blind import BlindForm
 from cogstage.study.placement import Placement
-from cogstage.study.protocol import Case, RationaleSet, ShownRationale, Study
+from cogstage.study.protocol import RationaleSet, ShownRationale, Study, StudyCase
 
 _SHARED = ShownRationale("ibuprofen", "may_treat", "migraine")
-_CASE = Case(
+_CASE = StudyCase(
     key="practice",
     head="aspirin",
     relation="may_treat",

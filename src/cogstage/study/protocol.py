@@ -53,7 +53,7 @@ class RationaleSet:
 
 
 @dataclass(frozen=True)
-class Case:
+class StudyCase:
     """A target pair with a rationale set from every source. ``repeat_of`` names the case that this one shows again."""
 
     key: str
@@ -100,12 +100,12 @@ class Study:
     sources: tuple[str, ...]
     per_set: int
     without_rationales: int  # how many cases each reviewer judges from the bare prediction
-    cases: tuple[Case, ...]
+    cases: tuple[StudyCase, ...]
     protocol: str = "sets"  # "sets": which source's reasons help more; "crossover": do reasons help at all
     consent: str = ""  # what reviewers agree to before they begin
     contact: str = ""  # whom they can ask
 
-    def case(self, key: str) -> Case:
+    def case(self, key: str) -> StudyCase:
         """A case by its key."""
         return next(case for case in self.cases if case.key == key)
 
@@ -153,7 +153,7 @@ class Study:
 def study_from_dict(record: Mapping[str, Any]) -> Study:
     """The study behind plain values."""
     cases = tuple(
-        Case(
+        StudyCase(
             **{
                 **case,
                 "sets": tuple(

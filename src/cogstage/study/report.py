@@ -11,7 +11,7 @@ from typing import Any
 from cogstage.artefact import to_json, write_text
 from cogstage.reporting import Report, Section, Table, figure_text, p_text
 from cogstage.study.agreement import Estimate
-from cogstage.study.crossover import CrossoverResults, Effect, Measure, analyse_crossover
+from cogstage.study.crossover import CrossoverResults, Measure, ReasonsEffect, analyse_crossover
 from cogstage.study.effort import HASTY, HASTY_SHARE
 from cogstage.study.export import answers_csv, times_csv
 from cogstage.study.folder import OpenStudy
@@ -165,7 +165,7 @@ def _measure_row(m: Measure) -> tuple[str, ...]:
     )
 
 
-def _effect(effect: Effect) -> str:
+def _effect(effect: ReasonsEffect) -> str:
     if not effect.defined:
         return "–"
     return f"{effect.difference:.2f} [{effect.low:.2f}, {effect.high:.2f}], n = {effect.reviewers}"

@@ -48,7 +48,7 @@ class SetScores:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SourceComparison:
     """Wins, ties and losses of one source against another, with the two-sided sign test over wins and losses."""
 
     first: str
@@ -97,9 +97,9 @@ class Results:
     table: dict[str, tuple[SetScores, ...]]  # "all" and, where there are several, each outcome
     by_familiarity: dict[str, tuple[SetScores, ...]]
     differences: tuple[Difference, ...]
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[SourceComparison, ...]
     agreement: tuple[Agreement, ...]
-    position: Comparison | None  # the set shown first against the one shown second: order should not matter
+    position: SourceComparison | None  # the set shown first against the one shown second: order should not matter
     trust: dict[str, Estimate]  # with and without rationales, and the difference
     familiarity: dict[str, int]
     comments: tuple[Comment, ...]
@@ -210,15 +210,17 @@ def _differences(study: Study, shown: Sequence[Judgement], boot: Bootstrap) -> l
 
 def _compare(
     first: str, second: str, who: str, cases: Sequence[str], signs: Sequence[int], boot: Bootstrap
-) -> Comparison:
+) -> SourceComparison:
     wins, losses = sum(s > 0 for s in signs), sum(s < 0 for s in signs)
     share = boot.mean(cases, [float(s > 0) for s in signs])
-    return Comparison(first, second, who, wins, len(signs) - wins - losses, losses, sign_test(wins, losses), share)
+    return SourceComparison(
+        first, second, who, wins, len(signs) - wins - losses, losses, sign_test(wins, losses), share
+    )
 
 
 def _comparisons(
     study: Study, shown: Sequence[Judgement], reviewers: Sequence[str], boot: Bootstrap
-) -> list[Comparison]:
+) -> list[SourceComparison]:
     """Each pair of sources: every reviewer alone and, of several, their majority case by case.
 
     Judgements of one case by several reviewers are not independent, so the joint test counts a case once.
@@ -244,7 +246,7 @@ def _comparisons(
     return made
 
 
-def _position(study: Study, shown: Sequence[Judgement], boot: Bootstrap) -> Comparison | None:
+def _position(study: Study, shown: Sequence[Judgement], boot: Bootstrap) -> SourceComparison | None:
     if len(study.sources) != 2:
         return None
     signs = [(j.case.key, sign) for j in shown if (sign := j.preference(*j.set_order)) is not None]

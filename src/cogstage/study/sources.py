@@ -22,7 +22,7 @@ FURTHER_COLUMNS = ("weight", "probability", "label", "head_name", "tail_name")
 
 
 @dataclass(frozen=True)
-class Reason:
+class WeightedTriple:
     """A triple with its signed weight: above zero it speaks for the relation of the pair, below zero against it."""
 
     head: str
@@ -39,7 +39,7 @@ class Explained:
     relation: str
     tail: str
     probability: float
-    reasons: tuple[Reason, ...]
+    reasons: tuple[WeightedTriple, ...]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Source:
 def explained(prediction: Prediction) -> Explained:
     """The part of a prediction record that a study uses."""
     reasons = tuple(
-        Reason(entry.head.name, entry.relation, entry.tail.name, entry.share) for entry in prediction.reasons
+        WeightedTriple(entry.head.name, entry.relation, entry.tail.name, entry.share) for entry in prediction.reasons
     )
     return Explained(prediction.head.name, prediction.relation, prediction.tail.name, prediction.probability, reasons)
 
@@ -124,7 +124,7 @@ def read_reasons(name: str, path: Path) -> Source:
     ``reason_tail`` the triple. Optional are ``weight`` (below zero: the triple speaks against the relation; without
     it, rows count as ordered), ``probability`` of the pair (without it, 1), ``label``, ``head_name``, ``tail_name``.
     """
-    reasons: dict[Pair, list[Reason]] = {}
+    reasons: dict[Pair, list[WeightedTriple]] = {}
     about: dict[Pair, tuple[str, str, float]] = {}
     labels: dict[Pair, int] = {}
     try:
@@ -135,7 +135,9 @@ def read_reasons(name: str, path: Path) -> Source:
             probability = _number(row, "probability", 1.0)
             if not 0 <= probability <= 1:
                 raise CogstageError(f"{row.where('probability')}: {probability} does not lie between 0 and 1")
-            listed.append(Reason(str(row["reason_head"]), str(row["reason_relation"]), str(row["reason_tail"]), weight))
+            listed.append(
+                WeightedTriple(str(row["reason_head"]), str(row["reason_relation"]), str(row["reason_tail"]), weight)
+            )
             said = (str(row["head_name"] or pair[0]), str(row["tail_name"] or pair[2]), probability)
             if about.setdefault(pair, said) != said:
                 raise CogstageError(f"{row.where()}: another row of the same pair has other names or probability")

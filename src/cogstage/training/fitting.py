@@ -34,7 +34,7 @@ from cogstage.training.paper import PaperTraining
 from cogstage.training.sampling import Sampler
 from cogstage.training.staged import Phase, StagedTraining
 from cogstage.training.trace import Recorder
-from cogstage.training.trainer import Method, Progression, Trainer
+from cogstage.training.trainer import Progression, Trainer, TrainingMethod
 from cogstage.triples import TripleIndex, UsualTypes
 
 CHANCE = 0.55  # a dev AUROC below it says that nothing was learned
@@ -158,7 +158,7 @@ def _train_paper(
 
 
 def _run(
-    method: Method,
+    method: TrainingMethod,
     seed: int,
     options: FitOptions,
     processes: Processes,
@@ -183,7 +183,7 @@ def _run(
     return state, {"dev": dev}
 
 
-def _calibrations(method: Method) -> dict[str, Calibration]:
+def _calibrations(method: TrainingMethod) -> dict[str, Calibration]:
     return {method.relations[target]: Calibration.fit(*method.dev_logits(target)) for target in method.targets}
 
 

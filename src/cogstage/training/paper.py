@@ -22,7 +22,7 @@ from cogstage.model.fast.paper_network import FastPaperNetwork
 from cogstage.model.paper import PaperConfig, PaperNetwork
 from cogstage.progress import SILENT, Progress
 from cogstage.training.distributed import Processes
-from cogstage.training.paper_batches import PairBatch, PaperBatches, RecognitionBatch
+from cogstage.training.paper_batches import PaperBatches, PaperPairBatch, RecognitionBatch
 from cogstage.training.trainer import NotANumber
 
 RECALL_PASSES = 60  # closed world: passes over the graph before the first pair
@@ -120,7 +120,7 @@ class PaperTraining:
         loss = loss + self.network.relation_loss(left, right, names) / (len(batch.triples) + len(batch.na))
         return self._step("L_r", loss, processes)
 
-    def pair_step(self, batch: PairBatch, processes: Processes) -> float:
+    def pair_step(self, batch: PaperPairBatch, processes: Processes) -> float:
         """One step of L_p."""
         own = processes.share(len(batch.head))
         logit = self.network(self._ids(batch.head[own]), self._ids(batch.tail[own])).logit

@@ -29,7 +29,7 @@ class RecognitionBatch:
 
 
 @dataclass(frozen=True)
-class PairBatch:
+class PaperPairBatch:
     """Labelled pairs of the target relation."""
 
     head: np.ndarray  # (b,)
@@ -99,11 +99,11 @@ class PaperBatches:
             na = self._na(self._config.na_pairs * len(facts), rng)
             yield RecognitionBatch(triples, heads, tails, np.stack([proper_tails, proper_heads]), na)
 
-    def pairs(self, rng: np.random.Generator) -> list[PairBatch]:
+    def pairs(self, rng: np.random.Generator) -> list[PaperPairBatch]:
         """An epoch's batches of L_p."""
         order, size = rng.permutation(len(self.train.head)), self._config.pair_batch
         chosen = (order[begin : begin + size] for begin in range(0, len(order), size))
-        return [PairBatch(self.train.head[x], self.train.tail[x], self.train.label[x]) for x in chosen]
+        return [PaperPairBatch(self.train.head[x], self.train.tail[x], self.train.label[x]) for x in chosen]
 
     def _passes(self, rows: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
         """Shuffled rows in as many parts as an epoch has steps: one pass, or ``size`` rows in each."""
@@ -138,8 +138,8 @@ class PaperBatches:
         return kept
 
 
-def _labelled(view: FittingView, relation: str, split: str) -> PairBatch:
+def _labelled(view: FittingView, relation: str, split: str) -> PaperPairBatch:
     pairs = view.pairs(relation, split)
     if not len(pairs) or pairs.label.min() == pairs.label.max():
         raise UsageError(f"the {split} pairs of {relation} lack positives or negatives; choose another relation")
-    return PairBatch(pairs.head.astype(np.int64), pairs.tail.astype(np.int64), pairs.label.astype(np.float32))
+    return PaperPairBatch(pairs.head.astype(np.int64), pairs.tail.astype(np.int64), pairs.label.astype(np.float32))

@@ -1,6 +1,6 @@
 """The training loop of both models: rounds, dev measures, early stopping, checkpoints and exact resumption.
 
-A :class:`Method` trains one round at a time. Each round draws its randomness
+A :class:`TrainingMethod` trains one round at a time. Each round draws its randomness
 from (seed, round) alone, so a run resumed after any round goes on to the same bits.
 """
 
@@ -22,7 +22,7 @@ from cogstage.training.distributed import Processes
 from cogstage.training.measures import dev_measures
 
 
-class Method(Protocol):
+class TrainingMethod(Protocol):
     """What a model's own training provides. Rounds are counted from 0; some of them are epochs."""
 
     @property
@@ -98,7 +98,7 @@ class Trainer:
 
     def __init__(
         self,
-        method: Method,
+        method: TrainingMethod,
         seed: int,
         *,
         processes: Processes | None = None,

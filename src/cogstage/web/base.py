@@ -28,9 +28,9 @@ from cogstage.artefact import software_version
 from cogstage.errors import CogstageError, UsageError
 from cogstage.web.limits import BodyLimit
 from cogstage.web.security import (
-    Access,
     AccessLog,
     AllowedHosts,
+    HostAccess,
     SameOrigin,
     SecurityHeaders,
     TrustedProxies,
@@ -130,7 +130,7 @@ def create_app(
     largest_body: int = 64 * 1024,
     page_cache: str = "no-store",
     openapi_url: str | None = None,
-    access: Access | None = None,
+    access: HostAccess | None = None,
     guards: Sequence[Middleware] = (),
 ) -> FastAPI:
     """An empty application with headers, limits, log, static files and error pages in place.
@@ -139,7 +139,7 @@ def create_app(
     believed; ``guards`` are further layers, which see the client's true address. FastAPI's own documentation pages
     load scripts from elsewhere and are off; ``openapi_url`` serves the schema.
     """
-    access = access or Access()
+    access = access or HostAccess()
     https = bool(public_url and public_url.startswith("https://"))
     app = FastAPI(
         title=title,

@@ -22,7 +22,7 @@ from cogstage.web.base import PageError, page
 from cogstage.web.explorer import send_file
 from cogstage.web.links import literature
 from cogstage.web.questions import joined_types, question
-from cogstage.web.ranking import SORTS, Ranking
+from cogstage.web.ranking import SORTS, CandidateRanking
 from cogstage.web.service import Service
 
 ON_PAGE = 25
@@ -45,14 +45,14 @@ def router(service: Service) -> APIRouter:
         }
         return page(request, f"explorer/{name}", counts_hidden=service.hide_counts, **common, **values)
 
-    def rank(term: str, relation: str, side: str) -> tuple[int, Ranking | None]:
+    def rank(term: str, relation: str, side: str) -> tuple[int, CandidateRanking | None]:
         """The node and its ranking; none where the relation does not join terms of its type."""
         node = service.find(term)
         service.model.check_relation(relation)
         side = side or service.ranker.side(relation, node)
         return node, service.ranking(relation, side, node) if side else None
 
-    def chosen(ranking: Ranking, asked: dict[str, Any]) -> np.ndarray:
+    def chosen(ranking: CandidateRanking, asked: dict[str, Any]) -> np.ndarray:
         at = ranking.choose(asked["type"], asked["known"], asked["together"], asked["least"] / 100, asked["sort"])
         if asked["sort"] == "name":
             names = service.model.vocabulary.name
@@ -177,7 +177,7 @@ def router(service: Service) -> APIRouter:
     return routes
 
 
-def _listed(service: Service, ranking: Ranking, at: np.ndarray, asked: dict[str, Any]) -> dict[str, Any]:
+def _listed(service: Service, ranking: CandidateRanking, at: np.ndarray, asked: dict[str, Any]) -> dict[str, Any]:
     """One page of candidates."""
     pages = max(1, -(-len(at) // ON_PAGE))
     asked["page"] = min(asked["page"], pages)

@@ -18,13 +18,13 @@ from cogstage.relations import phrase
 from cogstage.web import api, discover_pages, explorer
 from cogstage.web.base import create_app, error_answer, page, wants_json
 from cogstage.web.limits import Metrics, RateLimit
-from cogstage.web.security import Access
+from cogstage.web.security import HostAccess
 from cogstage.web.service import Limits, Service
 from cogstage.web.turns import Busy
 
 
 def create_explorer_app(
-    service: Service, public_url: str | None = None, metrics: bool = False, access: Access | None = None
+    service: Service, public_url: str | None = None, metrics: bool = False, access: HostAccess | None = None
 ) -> FastAPI:
     """Pages and API. Holds nothing but the model, so that any number of workers or replicas may run.
 

@@ -19,7 +19,7 @@ SORTS = ("rank", "name", "together", "type")
 
 
 @dataclass(frozen=True, eq=False)
-class Ranking:
+class CandidateRanking:
     """Candidates for the other end of a relation, likeliest first. Arrays are (n,)."""
 
     relation: str
@@ -68,7 +68,7 @@ class Ranker:
         self._remembered = lru_cache(REMEMBERED)(self._rank)
         self.sides = {name: _types(corrected.model, name) for name in corrected.model.relations}
 
-    def rank(self, relation: str, side: str, node: int) -> Ranking:
+    def rank(self, relation: str, side: str, node: int) -> CandidateRanking:
         """The ranking for a node at one side of a relation."""
         return self._remembered(self._corrected.version, relation, side, node)
 
@@ -80,7 +80,7 @@ class Ranker:
             return "head"
         return "" if max(head, tail) < USUAL else "head" if head >= tail else "tail"
 
-    def _rank(self, version: int, relation: str, side: str, node: int) -> Ranking:
+    def _rank(self, version: int, relation: str, side: str, node: int) -> CandidateRanking:
         model = self._corrected.model
         pool = model.ends(relation, "tail" if side == "head" else "head")
         pool = pool[pool != node]
@@ -98,7 +98,7 @@ class Ranker:
         number = np.full(len(pool), model.all_relations.index(relation))
         kinds = np.array([model.vocabulary.type[other] for other in pool.tolist()], object)
         known = model.facts.contains(heads, number, tails)
-        return Ranking(relation, side, node, pool, scores, known, model.counts.counts(given, pool), kinds)
+        return CandidateRanking(relation, side, node, pool, scores, known, model.counts.counts(given, pool), kinds)
 
 
 def _types(model: Any, relation: str) -> tuple[dict[str, float], dict[str, float]]:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cogstage.graph.vocabulary import UnknownTerm, Vocabulary, fold
+from cogstage.corpus.tokens import casefold_text
+from cogstage.graph.vocabulary import UnknownTerm, Vocabulary
 
 LAST = "\U0010ffff"
 WORD = re.compile(r"[^\W_]+")
@@ -19,19 +20,19 @@ NEAR = 6  # how many names of like spelling are offered
 
 @cache
 def other_names() -> dict[str, tuple[str, ...]]:
-    """What people say for what vocabularies write, from ``other_names.tsv``; folded, in both directions."""
+    """What people say for what vocabularies write, from ``other_names.tsv``; casefolded, in both directions."""
     found: dict[str, list[str]] = {}
     with (Path(__file__).parent / "other_names.tsv").open(encoding="utf-8", newline="") as handle:
         for row in csv.reader(handle, delimiter="\t"):
-            names = [fold(name) for name in row if name]
+            names = [casefold_text(name) for name in row if name]
             for name in names:
                 found.setdefault(name, []).extend(other for other in names if other != name)
     return {name: tuple(others) for name, others in found.items()}
 
 
 def words(text: str) -> tuple[str, ...]:
-    """The words of a name, folded, without punctuation."""
-    return tuple(WORD.findall(fold(text)))
+    """The words of a name, casefolded, without punctuation."""
+    return tuple(WORD.findall(casefold_text(text)))
 
 
 class TermSearch:
@@ -44,11 +45,11 @@ class TermSearch:
         names = [(name, node) for node, name in enumerate(vocabulary.name)]
         self._names: list[tuple[frozenset[str], int]] = []
         for name, node in [*names, *vocabulary.synonyms]:
-            folded = fold(name)
-            entries.append((folded, node, True))
-            for at, letter in enumerate(folded):
-                if letter in " -/(" and at + 1 < len(folded):
-                    entries.append((folded[at + 1 :], node, False))
+            casefolded = casefold_text(name)
+            entries.append((casefolded, node, True))
+            for at, letter in enumerate(casefolded):
+                if letter in " -/(" and at + 1 < len(casefolded):
+                    entries.append((casefolded[at + 1 :], node, False))
             number, parts = len(self._names), frozenset(words(name))
             self._names.append((parts, node))
             for part in parts:
@@ -64,7 +65,7 @@ class TermSearch:
 
     def find(self, text: str, most: int = 10) -> list[int]:
         """Nodes for ``text``, best first: exact, beginning so, with these words in any order, spelt alike."""
-        wanted = fold(text)
+        wanted = casefold_text(text)
         if not wanted:
             return []
         found: dict[int, None] = {}
@@ -72,14 +73,14 @@ class TermSearch:
             found.setdefault(node)
         if not found:
             names = self._vocabulary.suggest(text, NEAR)
-            found = dict.fromkeys(self._vocabulary.folded[fold(name)] for name in names)
+            found = dict.fromkeys(self._vocabulary.casefolded[casefold_text(name)] for name in names)
         return list(found)[:most]
 
     def resolve(self, text: str) -> int:
         """The one node that ``text`` stands for; raises with the nearest names unless it is beyond doubt."""
         if text in self._vocabulary.index:
             return self._vocabulary.index[text]
-        if exact := self._exact(fold(text)):
+        if exact := self._exact(casefold_text(text)):
             return exact[0]
         wanted = frozenset(words(text))
         holding = (self._names[number] for number in self._holding(words(text), whole=True))
@@ -91,8 +92,8 @@ class TermSearch:
         raise UnknownTerm(text, [*names, *near][:6])
 
     def _exact(self, wanted: str) -> list[int]:
-        folded = self._vocabulary.folded
-        return [folded[name] for name in (wanted, *other_names().get(wanted, ())) if name in folded]
+        casefolded = self._vocabulary.casefolded
+        return [casefolded[name] for name in (wanted, *other_names().get(wanted, ())) if name in casefolded]
 
     def _beginning(self, wanted: str, most: int) -> list[int]:
         begin, end = bisect_left(self._texts, wanted), bisect_left(self._texts, wanted + LAST)

@@ -46,7 +46,7 @@ log = logging.getLogger("cogstage.web")
 
 
 @dataclass(frozen=True)
-class Access:
+class HostAccess:
     """Whom an application believes. ``hosts`` None answers to every name, as in tests; a server always has a list."""
 
     hosts: tuple[str, ...] | None = None

@@ -17,7 +17,7 @@ from cogstage.rationale.filters import Filter
 from cogstage.rationale.record import Prediction, Term, Triple
 from cogstage.web.corrections import CorrectedModel
 from cogstage.web.privacy import privacy_warning, without_counts
-from cogstage.web.ranking import Ranker, Ranking
+from cogstage.web.ranking import CandidateRanking, Ranker
 from cogstage.web.search import TermSearch
 from cogstage.web.turns import Turns
 
@@ -196,12 +196,12 @@ class Service:
             return error
         return nodes
 
-    def ranking(self, relation: str, side: str, node: int) -> Ranking:
+    def ranking(self, relation: str, side: str, node: int) -> CandidateRanking:
         """All candidates for the other end of ``relation``, where ``node`` stands at ``side`` ("head" or "tail")."""
         self.model.check_relation(relation)
         return self.ranker.rank(relation, side, node)
 
-    def records(self, ranking: Ranking, at: np.ndarray, k: int) -> list[Prediction]:
+    def records(self, ranking: CandidateRanking, at: np.ndarray, k: int) -> list[Prediction]:
         """The predictions of some rows of a ranking."""
         self.limits.check_cost(len(at), k)
         heads, tails = ranking.pairs(at)

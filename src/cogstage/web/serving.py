@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp
 
 from cogstage.errors import UsageError
-from cogstage.web.security import Access, networks
+from cogstage.web.security import HostAccess, networks
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 EVERYWHERE = ("0.0.0.0", "::", "")
@@ -47,11 +47,11 @@ class Address:
         networks(self.trusted_proxies)
 
     @property
-    def access(self) -> Access:
+    def access(self) -> HostAccess:
         """Whom the application believes: names it answers to, proxies whose word it takes."""
         named = [urlsplit(self.public_url).hostname or ""] if self.public_url else []
         own = [] if self.host in EVERYWHERE else [self.host]
-        return Access((*LOOPBACK, *own, *named, *self.allowed_hosts), self.trusted_proxies)
+        return HostAccess((*LOOPBACK, *own, *named, *self.allowed_hosts), self.trusted_proxies)
 
     @property
     def url(self) -> str:

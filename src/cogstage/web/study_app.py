@@ -14,7 +14,7 @@ from cogstage.study.folder import OpenStudy
 from cogstage.web import study_admin, study_review
 from cogstage.web.base import check_disk, create_app, error_answer, wants_json
 from cogstage.web.limits import Attempts
-from cogstage.web.security import Access
+from cogstage.web.security import HostAccess
 from cogstage.web.study_access import NotAdministrator, Site, site_of
 
 
@@ -22,7 +22,7 @@ def create_study_app(
     opened: OpenStudy,
     public_url: str | None = None,
     secure_cookies: bool = True,
-    access: Access | None = None,
+    access: HostAccess | None = None,
     link_base: str | None = None,
 ) -> FastAPI:
     """Reviewer's and administrator's pages of one study.
