@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from cogstage.rationale.record import Association, Prediction, Provenance, Term
-from cogstage.rationale.record import WeightedTriple as RecordReason
+from cogstage.rationale.record import Reason as RecordReason
 from cogstage.study.draw import StudyOptions, draw_study
 from cogstage.study.protocol import Study
 from cogstage.study.sources import Explained, Source, WeightedTriple, explained, pair_of

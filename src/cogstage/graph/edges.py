@@ -20,6 +20,14 @@ class Edges:
     def __len__(self) -> int:
         return len(self.count)
 
+    def upward(self) -> Edges:
+        """The same edges with source < target; their order in time turns with them."""
+        turned, order = self.source > self.target, self.order
+        if order is not None:
+            order = np.where(turned[:, None], order[:, [1, 0, 2]], order)
+        source, target = np.minimum(self.source, self.target), np.maximum(self.source, self.target)
+        return Edges(source, target, self.count, self.groups, order)
+
     def where(self, kept: np.ndarray) -> Edges:
         """The edges that ``kept`` (a mask) keeps."""
         groups = None if self.groups is None else self.groups[kept]

@@ -11,6 +11,8 @@ import numpy as np
 from cogstage.artefact import file_hash
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
+from cogstage.graph.edges import Edges
+from cogstage.graph.renumbering import Renumbering
 from cogstage.graph.unpickle import read_plain_pickle
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.progress import SILENT, Progress
@@ -30,28 +32,25 @@ def graph_of(
     made_with: dict[str, Any],
     synonyms: Sequence[tuple[str, int]] = (),
 ) -> Graph:
-    """A graph from keys in any order and one row a pair: nodes sorted by key, edges by nodes.
+    """A graph from keys in any order and one row per pair: nodes sorted by key, edges by nodes.
 
     ``about`` gives concept, name and type of a key. Without node counts a node gets its largest edge count.
     """
-    order = np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
-    place = np.empty(len(keys), np.int64)
-    place[order] = np.arange(len(keys))
-    source, target = place[source], place[target]
-    low, high = np.minimum(source, target), np.maximum(source, target)
-    by_pair = np.lexsort((high, low))
-    low, high, count = low[by_pair].astype(np.int32), high[by_pair].astype(np.int32), count[by_pair].astype(np.int64)
+    nodes = Renumbering.of(keys)
+    place, term = nodes.new, tuple(nodes.keys)
+    edges = Edges(place[source], place[target], count.astype(np.int64)).upward()
+    edges = edges.where(np.lexsort((edges.target, edges.source)))
+    counts = np.zeros(len(keys), np.int64)
     if node_count is None:
-        counts = np.zeros(len(keys), np.int64)
-        np.maximum.at(counts, low, count)
-        np.maximum.at(counts, high, count)
+        np.maximum.at(counts, edges.source, edges.count)
+        np.maximum.at(counts, edges.target, edges.count)
     else:
-        counts = node_count[order].astype(np.int64)
-    term = tuple(keys[number] for number in order.tolist())
+        counts[place] = node_count
     told = [about.get(key, (key, key, "")) for key in term]
     concept, name, kind = (tuple(column) for column in zip(*told, strict=True)) if told else ((), (), ())
     names = tuple(sorted(((word, int(place[at])) for word, at in synonyms), key=lambda pair: (pair[1], pair[0])))
-    return Graph(Vocabulary(term, concept, name, kind, counts, names), low, high, count, made_with)
+    vocabulary = Vocabulary(term, concept, name, kind, counts, names)
+    return Graph(vocabulary, edges.source, edges.target, edges.count, made_with)
 
 
 def import_edges(
@@ -144,13 +143,10 @@ def import_xmedrela(
                 weights.append(float(item[1]))
     if not ends:
         raise CogstageError(f"{neighbours}: no edges between its terms")
-    pairs = np.sort(np.array(ends, np.int64), axis=1)
     weight = np.array(weights)
     whole = bool(np.all(weight == np.floor(weight)))
     values = (weight if whole else np.maximum(np.round(weight * PPMI_SCALE), 1)).astype(np.int64)
-    unique, place = np.unique(pairs, axis=0, return_inverse=True)
-    count = np.zeros(len(unique), np.int64)
-    np.maximum.at(count, place.ravel(), values)
+    source, target, count = _highest(np.array(ends, np.int64), values)
     words = _mapping(strings) if strings is not None else {}
     meant = _mapping(concepts) if concepts is not None else {}
     keys = _unique_names([(node, words.get(node, str(node))) for node in table])
@@ -162,7 +158,16 @@ def import_xmedrela(
     made_with: dict[str, Any] = {"how": "import xmedrela", "inputs": _inputs([Path(neighbours)])}
     if not whole:
         made_with |= {"values": "ppmi", "scale": PPMI_SCALE}
-    return graph_of(keys, unique[:, 0], unique[:, 1], count, None, about, made_with)
+    return graph_of(keys, source, target, count, None, about, made_with)
+
+
+def _highest(ends: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Each unordered pair of ``ends`` (n, 2) once, with the highest of its values."""
+    low, high = ends.min(axis=1), ends.max(axis=1)
+    pairs, place = np.unique(low << 32 | high, return_inverse=True)
+    highest = np.zeros(len(pairs), np.int64)
+    np.maximum.at(highest, place.ravel(), values)
+    return pairs >> 32, pairs & 0xFFFFFFFF, highest
 
 
 def _mapping(path: Path | str) -> dict[Any, Any]:
@@ -224,13 +229,10 @@ def import_finlayson(
         parts.append(block[known])
         progress.advance(len(block))
     pairs = np.concatenate(parts)
-    ends = np.sort(np.searchsorted(ids, pairs[:, :2]), axis=1)
-    key = ends[:, 0] << 32 | ends[:, 1]
-    unique, place = np.unique(key, return_inverse=True)
-    count = np.zeros(len(unique), np.int64)
-    np.maximum.at(count, place.ravel(), pairs[:, 2])  # a pair that stands in both directions is one pair
-    progress.done(f"{len(ids):,} {level}s, {len(unique):,} pairs")
-    if len(unique) == 0:
+    # a pair that stands in both directions is one pair
+    source, target, count = _highest(np.searchsorted(ids, pairs[:, :2]), pairs[:, 2])
+    progress.done(f"{len(ids):,} {level}s, {len(count):,} pairs")
+    if len(count) == 0:
         raise CogstageError(
             f"{pair_file}: no pairs between {level}s of {single_file.name} that are counted often enough"
         )
@@ -253,7 +255,7 @@ def import_finlayson(
         "min_count": min_count,
         "inputs": _inputs([pair_file, single_file]),
     }
-    return graph_of(keys, unique >> 32, unique & 0xFFFFFFFF, count, counts, about, made_with)
+    return graph_of(keys, source, target, count, counts, about, made_with)
 
 
 def _published(folder: Path, name: str) -> Path:

@@ -18,6 +18,7 @@ from cogstage.graph.build import Built, Paths, build_graph
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.edges import Edges
 from cogstage.graph.options import BuildOptions
+from cogstage.graph.renumbering import Renumbering
 from cogstage.graph.runs import add_up, as_stored
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.tables import BadRows
@@ -37,22 +38,15 @@ def merge_graphs(graphs: Sequence[Graph], names: Sequence[str] | None = None) ->
         raise UsageError("merging needs at least two graphs")
     made = [graph.made_with for graph in graphs]
     _check_alike(made, names)
-    terms = sorted(set().union(*(graph.vocabulary.term for graph in graphs)))
-    number = {term: node for node, term in enumerate(terms)}
+    nodes = Renumbering.of(term for graph in graphs for term in graph.vocabulary.term)
+    maps = np.split(nodes.new, np.cumsum([graph.n_nodes for graph in graphs])[:-1])
     ordered = all(graph.in_order is not None for graph in graphs)
     stored = []
-    maps = []
-    for graph in graphs:
-        node = np.fromiter((number[term] for term in graph.vocabulary.term), np.int32, graph.n_nodes)
-        maps.append(node)
-        one, other = node[graph.source], node[graph.target]
-        low, high = np.minimum(one, other), np.maximum(one, other)
+    for graph, node in zip(graphs, maps, strict=True):
         order = graph.in_order if ordered else None
-        if order is not None and (one > other).any():
-            order = np.where((one > other)[:, None], order[:, [1, 0, 2]], order)
-        stored.append(as_stored(Edges(low, high, graph.count, None, order)))
+        stored.append(as_stored(Edges(node[graph.source], node[graph.target], graph.count, None, order).upward()))
     edges = add_up(np.concatenate(stored))
-    vocabulary = _vocabulary(terms, graphs, maps)
+    vocabulary = _vocabulary(nodes.keys, graphs, maps)
     return Graph(vocabulary, edges.source, edges.target, edges.count, _made_with(made, names), edges.order)
 
 

@@ -15,6 +15,7 @@ from cogstage.corpus.records import as_concept
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.edges import Edges
+from cogstage.graph.renumbering import Renumbering
 from cogstage.graph.runs import add_up, as_stored
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.tables import column_names, read_rows
@@ -129,29 +130,25 @@ def roll_up_graph(graph: Graph, roll_up: RollUp) -> Graph:
     A unit that has two codes of one concept must count once for it. Counts alone tell that only if no two such codes
     share a unit: their edge must be missing because they were never together, not because it was left out.
     """
-    terms = graph.vocabulary.term
-    parents = [roll_up.parents.get(term, (term,)) for term in terms]
-    keys = sorted({parent for found in parents for parent in found})
-    number = {key: node for node, key in enumerate(keys)}
-    starts = np.concatenate([[0], np.cumsum([len(found) for found in parents])])
-    flat = np.fromiter((number[parent] for found in parents for parent in found), np.int64, int(starts[-1]))
+    parents = Renumbering.of(graph.vocabulary.term, roll_up.parents)
+    keys, starts, flat = parents.keys, parents.starts, parents.new
     _check_exact(graph, roll_up, starts, flat, keys)
     # every pair of parents of every edge, and the parents that one code has together
     edge, one, other = _pairs(starts, flat, graph.source, graph.target)
-    count, order = graph.count[edge].astype(np.int64), None
-    low, high = np.minimum(one, other), np.maximum(one, other)
+    edges = Edges(one, other, graph.count[edge], None, None if graph.in_order is None else graph.in_order[edge])
+    edges = edges.upward()
     several = np.flatnonzero(np.diff(starts) > 1)
     code, mine, yours = _pairs(starts, flat, several, several)
     apart = mine < yours
     code, mine, yours = several[code[apart]], mine[apart], yours[apart]
-    if graph.in_order is not None:
-        order = graph.in_order[edge]
-        order = np.where((one > other)[:, None], order[:, [1, 0, 2]], order).astype(np.int32)
-        order = np.concatenate([order, np.zeros((len(code), 3), np.int32)])
-    count = np.concatenate([count, graph.vocabulary.count[code]])
-    low, high = np.concatenate([low, mine]), np.concatenate([high, yours])
-    kept = count > 0
-    edges = add_up(as_stored(Edges(low[kept], high[kept], count[kept], None, None if order is None else order[kept])))
+    together = Edges(
+        np.concatenate([edges.source, mine]),
+        np.concatenate([edges.target, yours]),
+        np.concatenate([edges.count, graph.vocabulary.count[code]]),
+        None,
+        None if edges.order is None else np.concatenate([edges.order, np.zeros((len(code), 3), np.int32)]),
+    )
+    edges = add_up(as_stored(together.where(together.count > 0)))
     made_with = {**graph.made_with, "roll_up": roll_up.level}
     words = _rolled_vocabulary(graph.vocabulary, roll_up, keys, starts, flat)
     return Graph(words, edges.source, edges.target, edges.count, made_with, edges.order)

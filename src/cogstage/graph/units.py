@@ -20,6 +20,7 @@ from cogstage.corpus.records import Document
 from cogstage.errors import UsageError
 from cogstage.graph.counting import Rows
 from cogstage.graph.options import BuildOptions
+from cogstage.graph.renumbering import Renumbering
 from cogstage.tables import BadRows
 
 EPOCH = 719_163  # ordinal of 1970-01-01: bins are counted from there, for all patients alike
@@ -82,8 +83,7 @@ class Keys:
         self.n_known = len(known)
         self.known = {key: number for number, key in enumerate(known)}
         self._number = dict(self.known)
-        self.keys: list[str] = []
-        self._starts, self._ranks = np.zeros(1, np.int64), np.empty(0, np.int32)
+        self._ranks = Renumbering.of(())
 
     def add(self, codes: Sequence[str]) -> None:
         """Number the codes that have no number yet."""
@@ -96,12 +96,12 @@ class Keys:
 
     def seal(self, parents: Mapping[str, tuple[str, ...]] | None = None) -> None:
         """Sort the keys: all codes have been added. ``parents`` take the place of the keys that have any."""
-        parents = parents or {}
-        meant = [parents.get(key, (key,)) for key in self._number]
-        self.keys = sorted({key for found in meant for key in found})
-        rank = {key: number for number, key in enumerate(self.keys)}
-        self._starts = np.concatenate([[0], np.cumsum([len(found) for found in meant])]).astype(np.int64)
-        self._ranks = np.fromiter((rank[key] for found in meant for key in found), np.int32, int(self._starts[-1]))
+        self._ranks = Renumbering.of(self._number, parents)
+
+    @property
+    def keys(self) -> list[str]:
+        """The sorted keys, once they are sealed."""
+        return self._ranks.keys
 
     def ranked(self, found: FoundRows) -> Rows:
         """Rows whose terms are ranks of keys; a row whose code has several parents becomes several."""
@@ -110,12 +110,10 @@ class Keys:
             own = np.fromiter((self._number[code] for code in found.codes), np.int64, len(found.codes))
             numbers = np.concatenate([numbers, own])
         number = numbers[found.rows.term]
-        if len(self._ranks) == len(self._starts) - 1:
-            return replace(found.rows, term=self._ranks[number])
-        many = self._starts[number + 1] - self._starts[number]
-        row = np.repeat(np.arange(len(number)), many)
-        within = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
-        return replace(found.rows.take(row), term=self._ranks[self._starts[number][row] + within])
+        if self._ranks.one_to_one:
+            return replace(found.rows, term=self._ranks.new[number])
+        row, rank = self._ranks.spread(number)
+        return replace(found.rows.take(row), term=rank)
 
 
 class Finder:
