@@ -143,7 +143,6 @@ def omop(folder: Path) -> Path:
     ("level", "edges"),
     [
         ("ingredient", {("1125315", "201826"): 2, ("1174888", "201826"): 1, ("1125315", "1174888"): 1}),
-        ("snomed1", {("1", "2"): 1, ("1", "201820"): 1, ("2", "201820"): 1, ("201820", "3"): 1}),
         ("atc3", {("2", "21604303"): 1, ("2", "201826"): 1, ("201826", "21604303"): 1, ("201826", "3"): 1}),
         ("standard", {("1", "2"): 1, ("1", "201826"): 1, ("2", "201826"): 1, ("201826", "3"): 1}),
     ],
@@ -156,6 +155,69 @@ def test_levels_of_omop(tmp_path: Path, level: str, edges: dict[tuple[str, str],
     if level == "ingredient":
         assert graph.vocabulary.name[graph.vocabulary.index["1125315"]] == "Acetaminophen"
         assert graph.vocabulary.type[graph.vocabulary.index["1125315"]] == "drug"
+
+
+def vocabulary(folder: Path, concepts: dict[int, tuple[str, str, str, str]], parents: dict[int, list[int]]) -> Path:
+    """OMOP's vocabulary tables of concepts and their parents, CONCEPT_ANCESTOR closed over them."""
+    rows = [f"{number},{','.join(fields)}" for number, fields in concepts.items()]
+    head = "concept_id,concept_name,domain_id,vocabulary_id,concept_class_id"
+    folder.mkdir()
+    (folder / "CONCEPT.csv").write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    above = []
+    for number in concepts:
+        levels, step = {number: 0}, {number}
+        for far in range(1, len(concepts)):
+            step = {parent for child in step for parent in parents.get(child, [])}
+            levels |= {parent: far for parent in step if parent not in levels}
+        above += [f"{ancestor},{number},{far}" for ancestor, far in levels.items()]
+    head = "ancestor_concept_id,descendant_concept_id,min_levels_of_separation"
+    (folder / "CONCEPT_ANCESTOR.csv").write_text("\n".join([head, *above]) + "\n", encoding="utf-8")
+    return folder
+
+
+def test_acetaminophen_is_one_node_and_not_eight(tmp_path: Path) -> None:
+    strengths = range(10, 18)
+    concepts = {1: ("Acetaminophen", "Drug", "RxNorm", "Ingredient")}
+    concepts |= {n: (f"Acetaminophen {n} MG", "Drug", "RxNorm", "Clinical Drug") for n in strengths}
+    omop = vocabulary(tmp_path / "omop", concepts, {n: [1] for n in strengths})
+    path = write_documents(tmp_path / "r.jsonl", [{str(n), "fever"} for n in strengths] + [{"10", "11", "fever"}])
+    build_graph(path, tmp_path / "plain", options=BuildOptions(unit="document"))
+    assert Graph.load(tmp_path / "plain").n_nodes == 9
+    options = BuildOptions(unit="document")
+    build_graph(path, tmp_path / "g", options=options, roll_up="ingredient", vocabulary=omop)
+    graph = Graph.load(tmp_path / "g")
+    assert content(graph) == ({"1": 9, "fever": 9}, {("1", "fever"): 9})
+    assert graph.vocabulary.name[graph.vocabulary.index["1"]] == "Acetaminophen"
+
+
+SNOMED = {  # a child with two parents at different depths, and a concept that is its own level
+    1: "Clinical finding",
+    2: "Disease",
+    3: "Finding by site",
+    4: "Diabetes mellitus",
+    5: "Disorder of kidney",
+    6: "Type 2 diabetes",
+    7: "Diabetic nephropathy",
+}
+PARENTS = {2: [1], 3: [1], 4: [2], 5: [2, 3], 6: [4], 7: [6, 5]}
+
+
+@pytest.mark.parametrize(
+    ("level", "nodes"),
+    [
+        ("snomed1", {"2": 4, "3": 1, "x": 4}),
+        ("snomed2", {"2": 1, "4": 3, "5": 1, "x": 4}),
+        ("snomed3", {"2": 1, "4": 1, "6": 2, "7": 1, "x": 4}),
+        ("snomed9", {"2": 1, "4": 1, "6": 1, "7": 1, "x": 4}),
+    ],
+)
+def test_levels_of_snomed_are_counted_from_the_top(tmp_path: Path, level: str, nodes: dict[str, int]) -> None:
+    """Diabetes and its types meet at a level; what is above the level stays as it is."""
+    concepts = {n: (name, "Condition", "SNOMED", "Clinical Finding") for n, name in SNOMED.items()}
+    omop = vocabulary(tmp_path / "omop", concepts, PARENTS)
+    path = write_documents(tmp_path / "r.jsonl", [{"4", "x"}, {"6", "x"}, {"7", "x"}, {"2", "x"}])
+    build_graph(path, tmp_path / "g", options=BuildOptions(unit="document"), roll_up=level, vocabulary=omop)
+    assert content(Graph.load(tmp_path / "g"))[0] == nodes
 
 
 def test_on_the_command_line(tmp_path: Path) -> None:

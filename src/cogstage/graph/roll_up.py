@@ -40,8 +40,8 @@ def read_roll_up(level: str | Path, codes: Collection[str], vocabulary: Path | s
     """How these codes are rolled up: a level of OMOP's vocabulary in the folder ``vocabulary``, or a table.
 
     Levels: ``standard`` (Maps to), ``ingredient`` (RxNorm), ``atc1`` ... ``atc5``, ``snomed1`` ... ``snomed9``
-    (ancestors that many levels up). A table has the code in its first column and its parent in the second, and may
-    have the parent's ``name`` and ``type``; a code with several rows has several parents.
+    (that many levels below the top of SNOMED). A table has the code in its first column and its parent in the second,
+    and may have the parent's ``name`` and ``type``; a code with several rows has several parents.
     """
     text = str(level)
     if re.fullmatch(r"standard|ingredient|atc[1-5]|snomed[1-9]", text):
@@ -91,26 +91,43 @@ def _of_omop(level: str, codes: set[str], folder: Path) -> RollUp:
 
 def _ancestors(level: str, concepts: set[str], folder: Path) -> dict[str, set[str]]:
     """The ancestors at the level of each concept that has any."""
-    steps = level[-1] if level.startswith("snomed") else None
-    at_level = set()
+    of_snomed = level.startswith("snomed")
+    usable = set()
     for row in _rows(_files(folder, "concept"), ["concept_id", "vocabulary_id", "concept_class_id"]):
         source, kind = str(row["vocabulary_id"]), str(row["concept_class_id"])
-        if steps is not None:
+        if of_snomed:
             fits = source == "SNOMED"
         elif level == "ingredient":
             fits = source in ("RxNorm", "RxNorm Extension") and kind == "Ingredient"
         else:
             fits = source == "ATC" and kind == ORDINALS[level[-1]]
         if fits:
-            at_level.add(as_concept(row["concept_id"]))
-    found: dict[str, set[str]] = {}
+            usable.add(as_concept(row["concept_id"]))
+    above = _above(folder, concepts, usable)
+    if not of_snomed:
+        return {concept: set(found) for concept, found in above.items()}
+    reached = set().union(*above.values()) if above else set()
+    at_level = _at_depth(int(level[-1]), _above(folder, reached, usable))
+    found = {concept: at_level & set(ancestors) for concept, ancestors in above.items()}
+    return {concept: ancestors for concept, ancestors in found.items() if ancestors}
+
+
+def _above(folder: Path, concepts: set[str], usable: set[str]) -> dict[str, dict[str, int]]:
+    """The usable ancestors of each concept, itself among them, and how many levels up each is."""
+    found: dict[str, dict[str, int]] = {concept: {concept: 0} for concept in concepts & usable}
     columns = ["ancestor_concept_id", "descendant_concept_id", "min_levels_of_separation"]
     for row in _rows(_files(folder, "concept_ancestor"), columns):
         below, above = as_concept(row["descendant_concept_id"]), as_concept(row["ancestor_concept_id"])
-        apart = as_concept(row["min_levels_of_separation"]) or "0"
-        if below in concepts and above in at_level and (steps is None or apart == steps):
-            found.setdefault(below, set()).add(above)
+        if below in concepts and above in usable:
+            found.setdefault(below, {})[above] = int(as_concept(row["min_levels_of_separation"]) or 0)
     return found
+
+
+def _at_depth(depth: int, above: Mapping[str, Mapping[str, int]]) -> set[str]:
+    """The concepts that are ``depth`` levels below a top of the hierarchy: one that has no ancestor but itself."""
+    tops = {concept for concept, ancestors in above.items() if set(ancestors) == {concept}}
+    distance = ((concept, [up for top, up in ancestors.items() if top in tops]) for concept, ancestors in above.items())
+    return {concept for concept, ups in distance if ups and min(ups) == depth}
 
 
 def _files(folder: Path, table: str, required: bool = True) -> list[Path]:
