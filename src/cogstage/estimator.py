@@ -320,20 +320,25 @@ class CogStage:
         return found
 
     def on_graph(self, graph: Graph) -> CogStage:
-        """The same stages 2 and 3 on another graph with the same vocabulary: its counts take the place of ours."""
-        from cogstage.training.fitting import relearn_recall
+        """The same stages 2 and 3 on another graph: its terms and counts take the place of ours.
 
-        if graph.vocabulary.hash != self.vocabulary.hash:
-            raise UsageError("the other graph must have the vocabulary of the one that the model was trained on")
+        Terms are matched by their keys. A term that training never met gets its vector from the terms it occurs with.
+        Training facts between terms that the other graph lacks are dropped.
+        """
+        from cogstage.training.transfer import move_facts, move_network, places
+
         network = self.fitted.network
         if not isinstance(network, Network):
             raise UsageError("only the default model can be moved to another graph; train the published one on it")
-        changed = relearn_recall(network, graph, self.seed)
+        place = places(self.vocabulary, graph.vocabulary)
+        facts = move_facts(self.fitted.facts, place, len(self.vocabulary))
         copy = CogStage(self._asked, preset=self.preset, seed=self.seed, **self.config.to_dict())
         copy._use(
             replace(
                 self.fitted,
-                network=changed,
+                network=move_network(network, graph, place, self.seed),
+                vocabulary=graph.vocabulary,
+                facts=facts,
                 counts=PairCounts.from_graph(graph),
                 graph_hash=graph.hash,
                 privacy=privacy_text(graph.made_with),

@@ -27,7 +27,7 @@ def evaluate(
         metavar="TABLE",
     ),
     outcomes: Path | None = options.OUTCOMES,
-    graph: Path | None = options.graph("its counts are used; it must have the model's vocabulary", None),
+    graph: Path | None = options.graph("its terms and counts are used; terms are matched by their keys", None),
     on: choices.SplitName = model_option("test", "--on", help="Split of the data set to evaluate on."),
     relation: list[str] = options.relation("all by default; may be repeated", []),
     ranking_heads: int = options.RANKING_HEADS,

@@ -11,7 +11,7 @@ from cogstage.choices import SplitName, check_choice
 from cogstage.errors import UsageError
 from cogstage.evaluation.measure import measure
 from cogstage.evaluation.metrics import TITLES
-from cogstage.knowledge.dataset import Dataset
+from cogstage.knowledge.dataset import Dataset, Pairs
 from cogstage.progress import SILENT, Progress
 from cogstage.reporting import Table, interval_text
 from cogstage.reporting.figures import UNDEFINED
@@ -57,6 +57,7 @@ def evaluate(
         result["relations"][relation] = {
             "pairs": len(pairs),
             "positives": int(pairs.label.sum()),
+            "known": _known(model, relation, pairs),
             "metrics": metrics,
         }
         progress.advance(1, f"{relation} F1 {metrics['f1']['value']:.3f}")
@@ -64,6 +65,25 @@ def evaluate(
     if not result["relations"]:
         raise UsageError(f"the data set has no {split} pairs of {', '.join(asked)}")
     return result
+
+
+def known_warnings(result: dict[str, Any]) -> list[str]:
+    """A line per relation whose held-out facts the model was trained on; such figures mean nothing."""
+    if result["split"] == "train":
+        return []
+    return [
+        f"{relation}: {figures['known']:,} of {figures['positives']:,} {result['split']} facts are training facts of "
+        "the model; evaluate on the data set it was trained on, or hold these facts out and train again"
+        for relation, figures in result["relations"].items()
+        if figures["known"]
+    ]
+
+
+def _known(model: CogStage, relation: str, pairs: Pairs) -> int:
+    """How many positive pairs are training facts of the model."""
+    held = pairs.label == 1
+    number = np.full(int(held.sum()), model.all_relations.index(relation))
+    return int(model.facts.contains(pairs.head[held], number, pairs.tail[held]).sum())
 
 
 def figures_table(result: dict[str, Any]) -> Table:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cogstage.choices import SplitName
-from cogstage.evaluation.evaluate import evaluate
+from cogstage.evaluation.evaluate import evaluate, known_warnings
 from cogstage.evaluation.evaluation_report import evaluation_report
 from cogstage.evaluation.floor_rows import add_floor, floor_table, model_graph
 from cogstage.evaluation.rationale_figures import measure_rationales
@@ -37,6 +37,7 @@ def evaluate_on_dataset(
     """
     result = evaluate(model, data, split, relations or None, ranking_heads, progress)
     add_floor(result, model_graph(model), data, ranking_heads, progress)
+    result["warnings"] += known_warnings(result)
     tables = [floor_table(result)]
     if also is not None:
         names = relations or model.relations

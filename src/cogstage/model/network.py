@@ -17,6 +17,9 @@ from cogstage.model.decision import Decision, Weighed
 from cogstage.model.recall import Associations, Recall
 from cogstage.model.recognition import Knowledge, Recognition, Views
 
+PER_TERM = ("recall.term", "recall.context", "recognition.offset")
+"""The parameters that have a row per term; all others are the same whatever the vocabulary."""
+
 
 @dataclass(frozen=True)
 class Ready:

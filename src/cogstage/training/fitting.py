@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from cogstage.errors import UsageError
 from cogstage.graph.cooccurrence import Graph
@@ -29,10 +26,9 @@ from cogstage.training.calibration import Calibration
 from cogstage.training.checkpoint import Checkpoint
 from cogstage.training.distributed import Processes, join
 from cogstage.training.measures import dev_measures
-from cogstage.training.optimiser import Adam
 from cogstage.training.paper import PaperTraining
 from cogstage.training.sampling import Sampler
-from cogstage.training.staged import Phase, StagedTraining
+from cogstage.training.staged import StagedTraining
 from cogstage.training.trace import Recorder
 from cogstage.training.trainer import Progression, Trainer, TrainingMethod
 from cogstage.triples import TripleIndex, UsualTypes
@@ -210,29 +206,6 @@ def few_threads() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def relearn_recall(network: Network, graph: Graph, seed: int) -> Network:
-    """A copy whose υ fits another graph with the same vocabulary; υ' and stages 2 and 3 stay as they are.
-
-    υ' gives the vectors their meaning, so stage 2 reads the new υ as it read the old.
-    """
-    changed, config = copy.deepcopy(network), network.config
-    targets = RecallTargets.from_ppmi(graph.ppmi(config.ppmi_shift, config.ppmi_smoothing))
-    nodes, recall = targets.nodes, changed.recall
-    recall.context.requires_grad_(False)
-    steps = config.recall_passes * -(-len(nodes) // config.recall_batch)
-    phase = Phase(1, "Stage 1, recall", max(steps, 1), max(steps, 1))
-    adam = Adam([("term", recall.term)], config.recall_rate, config.clip, {}, Processes())
-    rng = np.random.default_rng([seed, 11])
-    with few_threads():
-        for step in range(steps):
-            chosen = rng.choice(nodes, size=min(config.recall_batch, len(nodes)), replace=False)
-            terms = F.embedding(torch.from_numpy(chosen), recall.term, sparse=True)
-            (recall.loss(terms, targets.rows(chosen)) / len(chosen)).backward()  # type: ignore[no-untyped-call]
-            adam.step(phase.factor(step))
-    recall.context.requires_grad_(True)
-    return changed.eval()
 
 
 def _warn(graph: Graph, targets: RecallTargets, sampler: Sampler, config: Config, progress: Progress) -> None:
