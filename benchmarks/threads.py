@@ -32,7 +32,7 @@ def steps(count: int, terms: int, edges: int) -> dict[str, Any]:
 
     graph, dataset = planted(Plan(terms=terms, edges=edges, topics=max(4, terms // 130), facts=400, relations=5))
     torch.manual_seed(0)
-    training = PaperTraining(PaperConfig(), graph.ppmi(), dataset.for_fitting(), "may_treat")
+    training = PaperTraining(PaperConfig(), graph.lazy_ppmi(), dataset.for_fitting(), "may_treat")
     batches = training.batches.pairs(np.random.default_rng(0))
     training.pair_step(batches[0], Processes())
     with measured() as took:

@@ -30,7 +30,7 @@ def step(nodes: int, edges: int) -> dict[str, Any]:
 
     from cogstage.model.recall import Recall, RecallTargets
 
-    targets = RecallTargets.from_ppmi(_graph(nodes, edges).ppmi())
+    targets = RecallTargets.from_ppmi(_graph(nodes, edges).lazy_ppmi())
     torch.manual_seed(0)
     recall = Recall(nodes, DIMENSION)
     batch = np.random.default_rng(0).choice(targets.nodes, BATCH, replace=False)

@@ -26,7 +26,7 @@ def iteration(preset: str, associations: int, relations: int, dimension: int, re
     if preset == "paper":
         from cogstage.training.paper import PaperTraining
 
-        training = PaperTraining(config, graph.ppmi(), view, view.relations[0])  # type: ignore[arg-type]
+        training = PaperTraining(config, graph.lazy_ppmi(), view, view.relations[0])  # type: ignore[arg-type]
         nodes, facts, pairs = (
             training.batches.recall(rng),
             training.batches.recognition(rng),

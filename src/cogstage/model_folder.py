@@ -37,7 +37,7 @@ from cogstage.triples import Triples
 
 VOCABULARY = "vocabulary.parquet"
 CHECKPOINT = "checkpoint"
-MODEL_VERSION = 2  # of what config.json says; version 1 had another decision stage
+MODEL_VERSION = 3  # of the folder; version 1 had another decision stage, version 2 both halves of the counts
 FILES = (
     "model.safetensors",
     "config.json",
@@ -122,9 +122,7 @@ class Fitted:
         try:
             info = json.loads((path / "config.json").read_text(encoding="utf-8"))
             if info.get("model_version") != MODEL_VERSION:
-                raise CogstageError(
-                    f"{path} was trained by an older version with another decision stage; train the model again"
-                )
+                raise CogstageError(f"{path} was trained by an older version of the model; train the model again")
             vocabulary = Vocabulary.read(path, VOCABULARY)
             if vocabulary.hash != info["vocabulary_hash"]:
                 raise CogstageError(f"{path}: the vocabulary does not belong to the model; train the model again")

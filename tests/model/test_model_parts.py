@@ -9,11 +9,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
+from sklearn.utils.extmath import randomized_svd
 
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.pair_counts import PairCounts
+from cogstage.graph.ppmi import Ppmi
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.model.fast import recall as fast_recall
+from cogstage.model.fast.svd import truncated_svd
 from cogstage.model.recall import Associations, Recall, RecallTargets
 from cogstage.training.calibration import Calibration, sigmoid
 from cogstage.training.distributed import Processes
@@ -98,7 +101,9 @@ def test_recall_loss_is_the_cross_entropy_of_the_equation(chunk: int, monkeypatc
     torch.manual_seed(0)
     rng = np.random.default_rng(0)
     ppmi = sp.csr_matrix(np.where(rng.random((9, 9)) < 0.4, rng.random((9, 9)), 0.0))
-    targets, recall = RecallTargets.from_ppmi(ppmi), Recall(9, 4).double()
+    shares = sp.csr_matrix(ppmi.toarray() / np.maximum(ppmi.toarray().sum(1, keepdims=True), 1e-30))
+    targets = RecallTargets(shares.indptr, shares.indices, shares.data.astype(np.float32))
+    recall = Recall(9, 4).double()
     nodes = targets.nodes[[0, 2, 3, 1]]
     loss = recall.loss(recall.term[torch.from_numpy(nodes)], targets.rows(nodes))
     loss.backward()
@@ -114,7 +119,7 @@ def test_recall_loss_is_the_cross_entropy_of_the_equation(chunk: int, monkeypatc
 def test_svd_start_reproduces_ppmi_as_well_as_its_rank_allows() -> None:
     rng = np.random.default_rng(0)
     half = rng.random((30, 5)) * (rng.random((30, 5)) < 0.6)
-    ppmi = sp.csr_matrix(half @ half.T)
+    ppmi = sp.csr_matrix(half @ half.T)  # has what the SVD asks for: products
     recall = Recall(30, 6)
     recall.start_from_svd(ppmi, seed=0)
     product = (recall.term @ recall.context.T).detach().numpy()
@@ -122,6 +127,27 @@ def test_svd_start_reproduces_ppmi_as_well_as_its_rank_allows() -> None:
     assert np.allclose(product[np.ix_(known, known)], ppmi.toarray()[np.ix_(known, known)], atol=1e-4)
     _, s, _ = np.linalg.svd(ppmi.toarray())
     assert np.allclose(np.sort(recall.term[known].detach().norm(dim=0).numpy())[::-1][:5], np.sqrt(s[:5]), atol=1e-3)
+
+
+@pytest.mark.parametrize("smoothing", [1.0, 0.75])
+def test_svd_of_half_the_counts_equals_that_of_the_matrix(smoothing: float) -> None:
+    rng = np.random.default_rng(1)
+    counts = np.triu(rng.poisson(0.7, (60, 60)), 1)
+    source, target = (ends.astype(np.int32) for ends in np.nonzero(counts))
+    ppmi = Ppmi.of_counts(source, target, counts[source, target], 60, smoothing=smoothing)
+    left, size, right = truncated_svd(ppmi, 8, seed=3)
+    wanted = randomized_svd(ppmi.csr(), 8, n_iter=4, random_state=3)
+    for found, expected in zip((left, size, right.T), wanted, strict=True):
+        assert np.allclose(found, expected, atol=1e-12)
+
+
+def test_svd_start_of_a_graph_without_positive_ppmi_is_random() -> None:
+    for edges in ({}, {(0, 1): 2, (0, 2): 2, (1, 2): 2}):
+        graph = graph_of(edges)
+        ppmi, recall = graph.lazy_ppmi(shift=9.0), Recall(NODES, 4)
+        before = recall.term.detach().clone()
+        recall.start_from_svd(ppmi, seed=0)
+        assert torch.equal(recall.term, before)
 
 
 def graph_of(edges: dict[tuple[int, int], int]) -> Graph:
@@ -142,6 +168,9 @@ def test_counts_and_ppmi_equal_the_matrices(edges: dict[tuple[int, int], int]) -
     for node in range(NODES):
         row = graph.ppmi().toarray()[node]
         found = counts.strongest(node, 3)
+        others, together = counts.neighbours(node)
+        assert np.array_equal(others, np.flatnonzero(graph.matrix.toarray()[node]))
+        assert np.array_equal(together, graph.matrix.toarray()[node, others])
         assert [ppmi for _, _, ppmi in found] == pytest.approx(sorted(row[graph.matrix.toarray()[node] > 0])[::-1][:3])
 
 

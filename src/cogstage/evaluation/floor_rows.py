@@ -102,13 +102,6 @@ def floor_table(result: Mapping[str, Any]) -> Table:
 def model_graph(model: CogStage) -> Graph:
     """The graph whose counts a model keeps."""
     counts = model.counts
-    rows = np.repeat(np.arange(len(model.vocabulary)), np.diff(counts.start))
-    upper = rows < counts.other
+    source = np.repeat(np.arange(len(model.vocabulary), dtype=np.int32), np.diff(counts.start))
     made = {"values": "ppmi", "scale": float(counts.scale[0])} if counts.scale[0] > 0 else {}
-    return Graph(
-        model.vocabulary,
-        rows[upper].astype(np.int32),
-        counts.other[upper].astype(np.int32),
-        counts.count[upper].astype(np.int64),
-        made,
-    )
+    return Graph(model.vocabulary, source, counts.other, counts.count, made)

@@ -17,7 +17,7 @@ from cogstage.artefact import new_folder, read_meta
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.edges import Edges
 from cogstage.graph.folder import EDGES, ORDER, ORDER_COLUMNS, read_columns, write_edges
-from cogstage.graph.ppmi import CHUNK, ppmi, symmetric
+from cogstage.graph.ppmi import CHUNK, Ppmi, symmetric
 from cogstage.graph.vocabulary import Vocabulary
 
 FILES = ("terms.parquet", EDGES)
@@ -54,26 +54,26 @@ class Graph:
         return symmetric(self.source, self.target, self.count, self.n_nodes)
 
     def ppmi(self, shift: float = 0.0, smoothing: float = 1.0) -> sp.csr_matrix:
-        """Positive pointwise mutual information, (V, V) CSR float64; see :func:`cogstage.graph.ppmi.ppmi`.
+        """Positive pointwise mutual information, (V, V) CSR float64; see :class:`cogstage.graph.ppmi.Ppmi`.
 
         A graph that was imported with PPMI values in place of counts gives those back.
         """
-        if self.made_with.get("values") == "ppmi":
-            if smoothing != 1.0:
-                raise UsageError(
-                    "this graph was imported with PPMI values and without counts, so it cannot be smoothed"
-                )
-            values = self.matrix.astype(np.float64) / float(self.made_with["scale"])
-            values.data = np.maximum(values.data - shift, 0.0)
-            values.eliminate_zeros()
-            return values
-        return ppmi(self.source, self.target, self.count, self.n_nodes, shift, smoothing)
+        return self.lazy_ppmi(shift, smoothing).csr()
+
+    def lazy_ppmi(self, shift: float = 0.0, smoothing: float = 1.0) -> Ppmi:
+        """:meth:`ppmi` as a matrix that can be multiplied and normalised without being held."""
+        edges = self.source, self.target, self.count, self.n_nodes
+        if self.made_with.get("values") != "ppmi":
+            return Ppmi.of_counts(*edges, shift, smoothing)
+        if smoothing != 1.0:
+            raise UsageError("this graph was imported with PPMI values and without counts, so it cannot be smoothed")
+        return Ppmi.of_values(*edges, float(self.made_with["scale"]), shift)
 
     def edge(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
         """The edge between each two nodes, int64; -1 where there is none."""
         one, other = np.asarray(one, np.int64), np.asarray(other, np.int64)
         low, high = np.minimum(one, other), np.maximum(one, other)
-        begin, end = self._starts[low], self._starts[low + 1]
+        begin, end = self.starts[low], self.starts[low + 1]
         place = begin.copy()
         while np.any(begin < end):  # one bisection step for all pairs at a time
             middle = (begin + end) // 2
@@ -83,7 +83,7 @@ class Graph:
         place = np.minimum(begin, max(self.n_edges - 1, 0))
         if self.n_edges == 0:
             return np.full(one.shape, -1, np.int64)
-        there = (begin < self._starts[low + 1]) & (self.target[place] == high)
+        there = (begin < self.starts[low + 1]) & (self.target[place] == high)
         return np.where(there, place, -1)
 
     def order(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -101,7 +101,7 @@ class Graph:
         return found
 
     @cached_property
-    def _starts(self) -> np.ndarray:
+    def starts(self) -> np.ndarray:
         """First edge of each source, int64 (V + 1,)."""
         return np.searchsorted(self.source, np.arange(self.n_nodes + 1)).astype(np.int64)
 
@@ -134,8 +134,6 @@ class Graph:
             vocabulary = Vocabulary.read(path)
             source, target, count = read_columns(path / EDGES, ("source", "target", "count"))
             source, target = source.astype(np.int32, copy=False), target.astype(np.int32, copy=False)
-            if int(count.max(initial=0)) < 2**31:
-                count = count.astype(np.int32)
             order = None
             if (path / ORDER).exists():
                 *ends, first, second, same = read_columns(path / ORDER, ("source", "target", *ORDER_COLUMNS))

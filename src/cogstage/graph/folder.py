@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -67,10 +68,13 @@ class _Table:
 
 
 def read_columns(path: Path, columns: Iterable[str]) -> list[np.ndarray]:
-    """Columns of a Parquet file as arrays, row group by row group, so that nothing is held twice."""
+    """Columns of a Parquet file as arrays, row group by row group, so that nothing is held twice.
+
+    Whole numbers of 64 bits come as 32 bits where the file says that all of them fit.
+    """
     names = list(columns)
     with pq.ParquetFile(path) as file:
-        kinds = [file.schema_arrow.field(name).type.to_pandas_dtype() for name in names]
+        kinds = [_kind(file, name) for name in names]
         found = [np.empty(file.metadata.num_rows, kind) for kind in kinds]
         at = 0
         for batch in _batches(file, names):
@@ -78,6 +82,17 @@ def read_columns(path: Path, columns: Iterable[str]) -> list[np.ndarray]:
                 array[at : at + len(column)] = column.to_numpy(zero_copy_only=False)
             at += batch.num_rows
     return found
+
+
+def _kind(file: pq.ParquetFile, name: str) -> Any:
+    """The type of a column's array."""
+    kind = file.schema_arrow.field(name).type.to_pandas_dtype()
+    if kind != np.int64:
+        return kind
+    column, groups = file.schema_arrow.get_field_index(name), range(file.metadata.num_row_groups)
+    ranges = [file.metadata.row_group(group).column(column).statistics for group in groups]
+    fit = (each is not None and each.has_min_max and -(2**31) <= each.min <= each.max < 2**31 for each in ranges)
+    return np.int32 if all(fit) else np.int64
 
 
 def _batches(file: pq.ParquetFile, names: list[str]) -> Iterator[pa.RecordBatch]:

@@ -14,39 +14,33 @@ import numba
 import numpy as np
 
 from cogstage.graph.cooccurrence import Graph
+from cogstage.graph.ppmi import marginals
 
 
 @dataclass(frozen=True)
 class PairCounts:
-    """Symmetric counts as CSR rows with sorted columns, and each node's total.
+    """One half of the symmetric counts as CSR rows with sorted columns above the diagonal, and each node's total.
 
     PPMI is max(0, log(n_ij·N / (n_i·n_j))). A graph imported with PPMI values in place of counts has ``scale`` > 0:
     there PPMI is n_ij / scale.
     """
 
     start: np.ndarray  # int64 (V+1,)
-    other: np.ndarray  # int32 (2E,)
-    count: np.ndarray  # int32 or int64 (2E,)
+    other: np.ndarray  # int32 (E,), above the row's own number
+    count: np.ndarray  # int32 or int64 (E,)
     log_total: np.ndarray  # float64 (V,), log n_i - log(N)/2
     scale: np.ndarray  # float64 (1,), 0 for counts
 
     @classmethod
     def from_graph(cls, graph: Graph) -> PairCounts:
-        """The counts of a graph."""
-        matrix = graph.matrix.tocsr()
-        matrix.sort_indices()
-        total = np.asarray(matrix.sum(axis=1), np.float64).ravel()
+        """The counts of a graph; its arrays are shared, not copied, where counts have 32 bits already."""
+        total = marginals(graph.source, graph.target, graph.count, graph.n_nodes).astype(np.float64)
         with np.errstate(divide="ignore"):
             log_total = np.log(total) - 0.5 * math.log(max(total.sum(), 1.0))
-        small = not len(matrix.data) or matrix.data.max() < 2**31
         scale = float(graph.made_with["scale"]) if graph.made_with.get("values") == "ppmi" else 0.0
-        return cls(
-            matrix.indptr.astype(np.int64),
-            matrix.indices.astype(np.int32),
-            matrix.data.astype(np.int32 if small else np.int64),
-            log_total,
-            np.array([scale]),
-        )
+        small = int(graph.count.max(initial=0)) < 2**31
+        count = graph.count.astype(np.int32 if small else np.int64, copy=False)
+        return cls(graph.starts, graph.target, count, log_total, np.array([scale]))
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What is stored with a model."""
@@ -78,13 +72,19 @@ class PairCounts:
         """The arrays in the order that kernels take them."""
         return self.start, self.other, self.count, self.log_total, self.scale
 
+    def neighbours(self, node: int) -> tuple[np.ndarray, np.ndarray]:
+        """The nodes counted together with one, in order, and how often: int64 (n,), int64 (n,)."""
+        begin, end = self.start[node : node + 2]
+        below = np.flatnonzero(self.other[:begin] == node)  # edges of nodes before it
+        others = np.concatenate([np.searchsorted(self.start, below, "right") - 1, self.other[begin:end]])
+        return others.astype(np.int64), np.concatenate([self.count[below], self.count[begin:end]]).astype(np.int64)
+
     def strongest(self, node: int, most: int) -> list[tuple[int, int, float]]:
         """The nodes counted together with one, highest PPMI first: (node, count, PPMI)."""
-        row = slice(self.start[node], self.start[node + 1])
-        others = self.other[row].astype(np.int64)
+        others, counts = self.neighbours(node)
         ppmi = self.ppmi(np.full(len(others), node), others)
-        best = np.lexsort((others, -self.count[row].astype(np.int64), -ppmi))[:most]
-        return [(int(others[i]), int(self.count[row][i]), float(ppmi[i])) for i in best]
+        best = np.lexsort((others, -counts, -ppmi))[:most]
+        return [(int(others[i]), int(counts[i]), float(ppmi[i])) for i in best]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -102,6 +102,12 @@ def position(start: Any, other: Any, row: int, wanted: int) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
+def edge(start: Any, other: Any, one: int, two: int) -> int:
+    """Where the count of two nodes stands, whichever comes first; -1 if they were never counted together."""
+    return position(start, other, min(one, two), max(one, two))
+
+
+@numba.njit(cache=True, nogil=True)
 def ppmi_at(count: Any, log_total: Any, scale: Any, at: int, one: int, other: int) -> Any:
     """PPMI of the pair (one, other) whose count stands at ``at``."""
     if scale[0] > 0:
@@ -114,7 +120,7 @@ def _look_up(
     start: Any, other: Any, count: Any, log_total: Any, scale: Any, rows: Any, columns: Any, counts: Any, ppmi: Any
 ) -> None:
     for m in range(len(rows)):
-        at = position(start, other, rows[m], columns[m])
+        at = edge(start, other, rows[m], columns[m])
         if at >= 0:
             counts[m] = count[at]
             ppmi[m] = ppmi_at(count, log_total, scale, at, rows[m], columns[m])

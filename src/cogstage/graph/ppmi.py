@@ -2,49 +2,130 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from cogstage.graph import matrix_kernels
+from cogstage.graph import ppmi_kernels
 
-compiled: Any = matrix_kernels
+compiled: Any = ppmi_kernels
 CHUNK = 1 << 20  # edges whose logarithms are held at a time
 
 
-def ppmi(
-    source: np.ndarray, target: np.ndarray, count: np.ndarray, n_nodes: int, shift: float = 0.0, smoothing: float = 1.0
-) -> sp.csr_matrix:
-    """PPMI from the sorted upper half of the counts, (V, V) CSR float64, zeros left out.
+@dataclass(frozen=True)
+class Ppmi:
+    """PPMI as a matrix whose values are computed from one half of the counts whenever they are needed.
 
-    ``shift`` is subtracted before the cut at zero (log k for k negative samples). ``smoothing`` < 1 flattens the
-    context distribution: n_j^smoothing / Σ_j n_j^smoothing takes the place of n_j / N, and the result is asymmetric.
-    Besides the result little is held: the values are computed twice, first to count the positive ones.
+    It holds nothing of the size of the graph but the edges that it was given. Entry (i, j) is
+    max(0, level_ij - row_i - context_j - shift), where level_ij is log n_ij, or n_ij / ``scale`` if that is not 0.
     """
-    marginal = marginals(source, target, count, n_nodes).astype(np.float64)
-    if not marginal.any():
-        return sp.csr_matrix((n_nodes, n_nodes), dtype=np.float64)
-    context = marginal**smoothing
-    context /= context.sum()
-    with np.errstate(divide="ignore"):
-        logs = np.log(marginal), np.log(context), float(shift)
 
-    def chunks() -> Any:
-        for at in range(0, len(source), CHUNK):
+    source: np.ndarray  # int32 (E,), sorted
+    target: np.ndarray  # int32 (E,), above source
+    count: np.ndarray  # int32 or int64 (E,)
+    row: np.ndarray  # float64 (V,)
+    context: np.ndarray  # float64 (V,)
+    shift: float = 0.0
+    scale: float = 0.0
+
+    @classmethod
+    def of_counts(
+        cls,
+        source: np.ndarray,
+        target: np.ndarray,
+        count: np.ndarray,
+        n_nodes: int,
+        shift: float = 0.0,
+        smoothing: float = 1.0,
+    ) -> Ppmi:
+        """PPMI from the sorted upper half of the counts.
+
+        ``shift`` is subtracted before the cut at zero (log k for k negative samples). ``smoothing`` < 1 flattens the
+        context distribution: n_j^smoothing / Σ_j n_j^smoothing replaces n_j / N, and the result is asymmetric.
+        """
+        marginal = marginals(source, target, count, n_nodes).astype(np.float64)
+        context = marginal**smoothing
+        context /= max(context.sum(), 1e-300)
+        with np.errstate(divide="ignore"):
+            return cls(source, target, count, np.log(marginal), np.log(context), float(shift))
+
+    @classmethod
+    def of_values(
+        cls, source: np.ndarray, target: np.ndarray, value: np.ndarray, n_nodes: int, scale: float, shift: float = 0.0
+    ) -> Ppmi:
+        """PPMI given as whole numbers, ``scale`` times the values."""
+        nothing = np.zeros(n_nodes)
+        return cls(source, target, value, nothing, nothing, float(shift), float(scale))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(V, V)."""
+        return len(self.row), len(self.row)
+
+    @property
+    def T(self) -> _Transposed:
+        """The transposed matrix, to be multiplied; it differs where counts are smoothed."""
+        return _Transposed(self)
+
+    def __matmul__(self, dense: np.ndarray) -> np.ndarray:
+        """The product with a dense matrix (V, m), float64: the same sums in the same order as those of a CSR matrix."""
+        return self.times(dense)
+
+    def times(self, dense: np.ndarray, transposed: bool = False) -> np.ndarray:
+        """The product of the matrix, or of its transpose, with a dense one."""
+        dense = np.ascontiguousarray(dense, np.float64)
+        out = np.zeros(dense.shape)
+        for piece in self._pieces():
+            compiled.add_product(*piece, transposed, dense, out)
+        return out
+
+    def csr(self) -> sp.csr_matrix:
+        """All positive values, (V, V) CSR float64; they are computed twice, first to count them."""
+        lower, upper, _ = self._rows()
+        return _csr(*self._filled(lower, upper, np.ones(len(self.row)), np.dtype(np.float64)), len(self.row))
+
+    def shares(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The rows divided by their sums, as CSR arrays: pointer int64 (V+1,), columns int32, float32 values."""
+        lower, upper, total = self._rows()
+        scale = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+        pointer, columns, values = self._filled(lower, upper, scale, np.dtype(np.float32))
+        return pointer, columns.astype(np.int32, copy=False), values
+
+    def _rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """How many positive values each row has below and above the diagonal, and their sum."""
+        lower, upper, total = (np.zeros(len(self.row), kind) for kind in (np.int64, np.int64, np.float64))
+        for piece in self._pieces():
+            compiled.add_rows(*piece, lower, upper, total)
+        return lower, upper, total
+
+    def _filled(
+        self, lower: np.ndarray, upper: np.ndarray, scale: np.ndarray, kind: np.dtype[Any]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        pointer = np.concatenate([[0], np.cumsum(lower + upper)])
+        indices, data = np.empty(pointer[-1], _index_type(pointer[-1])), np.empty(pointer[-1], kind)
+        upper = pointer[:-1] + lower
+        lower = pointer[:-1].copy()
+        for piece in self._pieces():
+            compiled.fill_rows(*piece, scale, lower, upper, indices, data)
+        return pointer, indices, data
+
+    def _pieces(self) -> Iterator[tuple[Any, ...]]:
+        for at in range(0, len(self.source), CHUNK):
             part = slice(at, at + CHUNK)
-            yield source[part], target[part], np.log(count[part].astype(np.float64))
+            level = self.count[part].astype(np.float64)
+            level = level / self.scale if self.scale else np.log(level)
+            yield self.source[part], self.target[part], level, self.row, self.context, self.shift
 
-    lower, upper = np.zeros(n_nodes, np.int64), np.zeros(n_nodes, np.int64)
-    for chunk in chunks():
-        compiled.positive_entries(*chunk, *logs, lower, upper)
-    pointer = np.concatenate([[0], np.cumsum(lower + upper)])
-    indices, data = np.empty(pointer[-1], _index_type(pointer[-1])), np.empty(pointer[-1], np.float64)
-    upper = pointer[:-1] + lower
-    lower = pointer[:-1].copy()
-    for chunk in chunks():
-        compiled.fill_positive(*chunk, *logs, lower, upper, indices, data)
-    return _csr(pointer, indices, data, n_nodes)
+
+@dataclass(frozen=True)
+class _Transposed:
+    matrix: Ppmi
+
+    def __matmul__(self, dense: np.ndarray) -> np.ndarray:
+        return self.matrix.times(dense, transposed=True)
 
 
 def symmetric(source: np.ndarray, target: np.ndarray, count: np.ndarray, n_nodes: int) -> sp.csr_matrix:

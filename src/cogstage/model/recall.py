@@ -12,12 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from cogstage.graph.ppmi import Ppmi
 from cogstage.model.fast.recall import cross_entropy
+from cogstage.model.fast.svd import truncated_svd
 
 CHUNK = 1 << 22  # likenesses held at once: 16 MB in float32
 
@@ -31,12 +32,9 @@ class RecallTargets:
     values: np.ndarray  # float32 (E,)
 
     @classmethod
-    def from_ppmi(cls, ppmi: sp.csr_matrix) -> RecallTargets:
+    def from_ppmi(cls, ppmi: Ppmi) -> RecallTargets:
         """Rows of PPMI, each divided by its sum."""
-        total = np.asarray(ppmi.sum(axis=1)).ravel()
-        scale = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
-        values = (ppmi.data * np.repeat(scale, np.diff(ppmi.indptr))).astype(np.float32)
-        return cls(ppmi.indptr.astype(np.int64), ppmi.indices.astype(np.int32, copy=False), values)
+        return cls(*ppmi.shares())
 
     @property
     def nodes(self) -> np.ndarray:
@@ -65,18 +63,16 @@ class Recall(nn.Module):
         """L_n summed over the given rows υ_i (n, d); ``entries`` are those of :meth:`RecallTargets.rows`."""
         return cross_entropy(terms, self.context, *entries)
 
-    def start_from_svd(self, ppmi: sp.csr_matrix, seed: int) -> None:
+    def start_from_svd(self, ppmi: Ppmi, seed: int) -> None:
         """Set υ = U·√S and υ' = V·√S of the truncated SVD of PPMI, so that υ'_j·υ_i starts near PPMI(i,j).
 
         A term without a positive PPMI keeps its random vector.
         """
-        from sklearn.utils.extmath import randomized_svd
-
         dimension = min(self.term.shape[1], min(ppmi.shape) - 1)
-        if dimension < 1 or ppmi.nnz == 0:
+        if dimension < 1:
             return
-        left, size, right = randomized_svd(ppmi, dimension, n_iter=4, random_state=seed)
-        for parameter, vectors in ((self.term, left), (self.context, right.T)):
+        left, size, right = truncated_svd(ppmi, dimension, seed)
+        for parameter, vectors in ((self.term, left), (self.context, right)):
             start = vectors * np.sqrt(size)
             known = torch.from_numpy(np.flatnonzero(np.abs(start).sum(axis=1) > 1e-8))
             with torch.no_grad():

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from cogstage.graph.ppmi import Ppmi
 from cogstage.knowledge.dataset import FittingView
 from cogstage.model.fast.paper_network import FastPaperNetwork
 from cogstage.model.paper import PaperConfig, PaperNetwork
@@ -36,7 +36,7 @@ class PaperTraining:
     def __init__(
         self,
         config: PaperConfig,
-        ppmi: sp.csr_matrix,
+        ppmi: Ppmi,
         view: FittingView,
         relation: str,
         network: PaperNetwork | None = None,

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import Tensor
 
 from cogstage.errors import UsageError
+from cogstage.graph.ppmi import Ppmi
 from cogstage.knowledge.dataset import FittingView
 from cogstage.model.paper import PaperConfig
+from cogstage.model.recall import RecallTargets
 
 REDRAWS = 2  # times that a training fact among the corrupted triples is drawn again before it is left out
 
@@ -43,7 +44,7 @@ class PaperBatches:
     By default the batches of L_n and L_r are sized so that one pass over the pairs is one over graph and facts.
     """
 
-    def __init__(self, view: FittingView, config: PaperConfig, target: int, ppmi: sp.csr_matrix) -> None:
+    def __init__(self, view: FittingView, config: PaperConfig, target: int, ppmi: Ppmi) -> None:
         self._config, self._relations, self._terms = config, len(view.relations), ppmi.shape[0]
         given = view.train_facts()
         if not len(given):
@@ -56,11 +57,8 @@ class PaperBatches:
         drawn = [view.pairs(relation, "train") for relation in view.relations]
         negatives = np.concatenate([np.stack([p.head, p.tail], 1)[p.label == 0] for p in drawn]).astype(np.int64)
         self._negatives = negatives[~self.is_fact(negatives[:, 0], negatives[:, 1])]
-        total = np.asarray(ppmi.sum(axis=1)).ravel()
-        scale = np.repeat(1.0 / np.where(total > 0, total, 1.0), np.diff(ppmi.indptr))
-        data = (ppmi.data * scale).astype(np.float32)
-        self._targets = sp.csr_matrix((data, ppmi.indices, ppmi.indptr), ppmi.shape)  # p̂ (V, V)
-        self.nodes = np.flatnonzero(total > 0)  # those with a target
+        self._targets = RecallTargets.from_ppmi(ppmi)  # p̂ (V, V)
+        self.nodes = self._targets.nodes
 
     @property
     def steps(self) -> int:
@@ -84,10 +82,11 @@ class PaperBatches:
 
     def recall_targets(self, nodes: np.ndarray) -> Tensor:
         """p̂ of some nodes, sparse (n, V)."""
-        rows = self._targets[nodes].tocoo()
-        places = torch.from_numpy(np.stack([rows.row, rows.col]).astype(np.int64))
-        values = torch.from_numpy(rows.data)
-        return torch.sparse_coo_tensor(places, values, rows.shape, is_coalesced=True, check_invariants=False)
+        row, column, value = self._targets.rows(nodes)
+        size = len(nodes), self._terms
+        return torch.sparse_coo_tensor(
+            torch.stack([row, column]), value, size, is_coalesced=True, check_invariants=False
+        )
 
     def recognition(self, rng: np.random.Generator) -> Iterator[RecognitionBatch]:
         """An epoch's batches of L_r: training facts with their inverses, corrupted triples and NA pairs."""

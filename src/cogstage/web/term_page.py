@@ -21,7 +21,7 @@ def describe(service: Service, node: int) -> dict[str, Any]:
     """The values of a term's page."""
     model = service.model
     facts = facts_of(service, node)
-    neighbours = int(model.counts.start[node + 1] - model.counts.start[node])
+    neighbours = len(model.counts.neighbours(node)[0])
     return {
         "term": service.term(node),
         "source": source_of(model.vocabulary.term[node]),

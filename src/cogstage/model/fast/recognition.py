@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cogstage.graph.pair_counts import position, ppmi_at
+from cogstage.graph.pair_counts import edge, position, ppmi_at
 from cogstage.model.fast.threads import PARTS, spread
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _recognise(
         i, j = left[m], right[m]
         if i == j:
             continue
-        at = position(count_start, count_other, i, j)
+        at = edge(count_start, count_other, i, j)
         ppmi = score.dtype.type(ppmi_at(count_value, log_total, ppmi_scale, at, i, j)) if at >= 0 else zero
         fact = position(fact_start, fact_other, i, j)
         if fact >= 0 and fact_fold[fact] == hidden:

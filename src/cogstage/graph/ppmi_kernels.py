@@ -1,0 +1,71 @@
+"""The inner loops of PPMI, compiled: one pass over the sorted upper half of the counts serves both halves.
+
+The entries of a row come in the order of its columns: those below the diagonal while earlier rows are read, those
+above it when its own row is. ``level`` is log n_ij, ``row`` and ``context`` are subtracted from it.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def add_rows(source, target, level, row, context, shift, lower, upper, total):  # type: ignore[no-untyped-def]
+    """Count the positive values of each row on either side of the diagonal, and add them up in ``total``."""
+    for e in range(len(source)):
+        i, j = source[e], target[e]
+        value = level[e] - row[i] - context[j] - shift
+        if value > 0:
+            upper[i] += 1
+            total[i] += value
+        value = level[e] - row[j] - context[i] - shift
+        if value > 0:
+            lower[j] += 1
+            total[j] += value
+
+
+@njit(cache=True, nogil=True)
+def fill_rows(  # type: ignore[no-untyped-def]
+    source, target, level, row, context, shift, scale, lower, upper, indices, data
+):
+    """Write the positive values times their row's ``scale``; ``lower`` and ``upper`` are free places, and are moved."""
+    for e in range(len(source)):
+        i, j = source[e], target[e]
+        value = level[e] - row[i] - context[j] - shift
+        if value > 0:
+            indices[upper[i]], data[upper[i]] = j, value * scale[i]
+            upper[i] += 1
+        value = level[e] - row[j] - context[i] - shift
+        if value > 0:
+            indices[lower[j]], data[lower[j]] = i, value * scale[j]
+            lower[j] += 1
+
+
+@njit(cache=True, nogil=True)
+def add_product(source, target, level, row, context, shift, turned, dense, out):  # type: ignore[no-untyped-def]
+    """Add to ``out`` the product of these edges' values, in both halves, with ``dense``; ``turned`` transposes."""
+    width = dense.shape[1]
+    for e in range(len(source)):
+        i, j = source[e], target[e]
+        above = max(level[e] - row[i] - context[j] - shift, 0.0)
+        below = max(level[e] - row[j] - context[i] - shift, 0.0)
+        if turned:
+            above, below = below, above
+        if above > 0 or below > 0:
+            for c in range(width):
+                one, two = dense[i, c], dense[j, c]
+                out[i, c] += above * two
+                out[j, c] += below * one
+
+
+@njit(cache=True, nogil=True)
+def symmetric_counts(source, target, count, pointer, indices, data):  # type: ignore[no-untyped-def]
+    """Fill a symmetric CSR matrix from its sorted upper half; ``pointer`` has the starts of the rows and is moved."""
+    for e in range(len(source)):  # below the diagonal: sources come in ascending order
+        place = pointer[target[e]]
+        pointer[target[e]] = place + 1
+        indices[place], data[place] = source[e], count[e]
+    for e in range(len(source)):
+        place = pointer[source[e]]
+        pointer[source[e]] = place + 1
+        indices[place], data[place] = target[e], count[e]

@@ -1,0 +1,27 @@
+"""Truncated SVD of a large matrix that is known by its products alone (Halko, Martinsson and Tropp 2011)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+OVERSAMPLES, ITERATIONS = 10, 4
+
+
+def truncated_svd(matrix: Any, rank: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """U (n, rank), S (rank,) and V (m, rank) of a matrix with ``shape``, ``@`` and ``.T``; the first are the largest.
+
+    The largest entry of each column of U is positive, so that the same seed gives the same signs everywhere.
+    """
+    basis = np.random.RandomState(seed).normal(size=(matrix.shape[1], rank + OVERSAMPLES))
+    for _ in range(ITERATIONS):  # LU keeps the columns apart, and is cheaper than QR
+        basis = linalg.lu(matrix @ basis, permute_l=True, check_finite=False)[0]
+        basis = linalg.lu(matrix.T @ basis, permute_l=True, check_finite=False)[0]
+    basis = linalg.qr(matrix @ basis, mode="economic", check_finite=False)[0]
+    small = (matrix.T @ basis).T  # (rank + oversamples, m)
+    inner, size, right = linalg.svd(small, full_matrices=False, overwrite_a=True)
+    left = basis @ inner
+    sign = np.sign(left[np.abs(left).argmax(axis=0), np.arange(left.shape[1])])
+    return (left * sign)[:, :rank], size[:rank], (right.T * sign)[:, :rank]
