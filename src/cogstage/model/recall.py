@@ -36,6 +36,11 @@ class RecallTargets:
         """Rows of PPMI, each divided by its sum."""
         return cls(*ppmi.shares())
 
+    @classmethod
+    def empty(cls) -> RecallTargets:
+        """No rows."""
+        return cls(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32))
+
     @property
     def nodes(self) -> np.ndarray:
         """The nodes that carry a loss: those with a positive PPMI."""

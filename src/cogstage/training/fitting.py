@@ -92,10 +92,8 @@ def prepare(
     restored: bool = False,
 ) -> StagedTraining:
     """The default model, ready to be trained; weights about to be ``restored`` need no start from the SVD."""
-    ppmi = graph.lazy_ppmi(config.ppmi_shift, config.ppmi_smoothing)
-    recall_targets, relations = RecallTargets.from_ppmi(ppmi), len(view.relations)
+    ppmi, relations = graph.lazy_ppmi(config.ppmi_shift, config.ppmi_smoothing), len(view.relations)
     sampler = Sampler(view, config, graph.n_nodes, targets, seed)
-    _warn(graph, recall_targets, sampler, config, progress)
     opposite = torch.from_numpy(RelationIndex(view.relations).opposite[list(targets)])
     facts, types = view.train_facts(), graph.vocabulary.type
     usual = UsualTypes(types, facts, relations) if any(types) else None
@@ -106,6 +104,8 @@ def prepare(
         network = Network(config, graph.n_nodes, relations, targets, opposite)
         if not restored:
             network.recall.start_from_svd(ppmi, seed)
+        recall_targets = RecallTargets.from_ppmi(ppmi)  # after the SVD, so that their memory does not add up
+        _warn(graph, recall_targets, sampler, config, progress)
         return StagedTraining(network, recall_targets, knowledge, sampler, view, processes)
 
 

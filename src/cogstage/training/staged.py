@@ -67,7 +67,7 @@ class StagedTraining:
         self.relations: Sequence[str] = view.relations
         self.targets: Sequence[int] = network.decision.targets
         self._recall_targets, self._processes = recall_targets, processes or Processes()
-        self._vocabulary_hash = view.vocabulary_hash
+        self._data_hash = self._hash(view)
         self._candidates = torch.from_numpy(sampler.candidates)
         self._ready: dict[int, Ready] = {}  # by fold, -1 is the recognition that is kept
         self._resumed = False
@@ -113,6 +113,8 @@ class StagedTraining:
         phase, begin = self._rounds[number]
         if begin == 0:
             self._adam = self._optimiser(phase)
+        if phase.stage > 1:
+            self._recall_targets = RecallTargets.empty()  # the largest thing that is held, and no longer needed
         if phase.stage < 3:
             self._ready.clear()  # stage 3 asks recognitions that no longer move
         if phase.stage == 3 or begin == 0 or self._resumed:
@@ -229,9 +231,12 @@ class StagedTraining:
 
     def identity(self) -> dict[str, Any]:
         """Configuration, targets and a hash of graph and training pairs."""
-        digest = hashlib.sha256(self._vocabulary_hash.encode())
+        config = self.network.config.to_dict()
+        return {"config": config, "targets": list(self.targets), "data": self._data_hash}
+
+    def _hash(self, view: FittingView) -> str:
+        digest = hashlib.sha256(view.vocabulary_hash.encode())
         train = self.sampler.train
         for array in (self._recall_targets.values, train.head, train.tail, train.label):
-            digest.update(np.ascontiguousarray(array).tobytes())
-        config = self.network.config.to_dict()
-        return {"config": config, "targets": list(self.targets), "data": digest.hexdigest()}
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()

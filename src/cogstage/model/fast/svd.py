@@ -17,9 +17,9 @@ def truncated_svd(matrix: Any, rank: int, seed: int) -> tuple[np.ndarray, np.nda
     """
     basis = np.random.RandomState(seed).normal(size=(matrix.shape[1], rank + OVERSAMPLES))
     for _ in range(ITERATIONS):  # LU keeps the columns apart, and is cheaper than QR
-        basis = linalg.lu(matrix @ basis, permute_l=True, check_finite=False)[0]
-        basis = linalg.lu(matrix.T @ basis, permute_l=True, check_finite=False)[0]
-    basis = linalg.qr(matrix @ basis, mode="economic", check_finite=False)[0]
+        basis = linalg.lu(matrix @ basis, permute_l=True, overwrite_a=True, check_finite=False)[0]
+        basis = linalg.lu(matrix.T @ basis, permute_l=True, overwrite_a=True, check_finite=False)[0]
+    basis = linalg.qr(matrix @ basis, mode="economic", overwrite_a=True, check_finite=False)[0]
     small = (matrix.T @ basis).T  # (rank + oversamples, m)
     inner, size, right = linalg.svd(small, full_matrices=False, overwrite_a=True)
     left = basis @ inner
