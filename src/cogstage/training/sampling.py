@@ -6,7 +6,7 @@ Negatives avoid training facts, in either direction, and nothing else: dev and t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -36,12 +36,13 @@ class PairBatch:
     target: np.ndarray  # (b,) number in the data set's relations
     label: np.ndarray  # (b,) float32
     fold: np.ndarray  # (b,)
+    row: np.ndarray  # (b,) number of the pair among those of its split
 
     def __len__(self) -> int:
         return len(self.head)
 
     def __getitem__(self, chosen: np.ndarray) -> PairBatch:
-        return PairBatch(*(column[chosen] for column in (self.head, self.tail, self.target, self.label, self.fold)))
+        return PairBatch(*(getattr(self, entry.name)[chosen] for entry in fields(self)))
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ class Sampler:
         fold = np.full(len(head), -1)
         if self._config.folds and split == "train":
             fold = self._fold_of(head, tail)
-        return PairBatch(head, tail, number, label, fold)
+        return PairBatch(head, tail, number, label, fold, np.arange(len(head)))
 
     def pair_batches(self, rng: np.random.Generator, least: float = 0.0) -> list[PairBatch]:
         """The training pairs of an epoch, shuffled; each batch is of one relation and one fold.

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from cogstage.knowledge.dataset import FittingView
+from cogstage.model.decision import Weighed
 from cogstage.model.network import Network, Ready
 from cogstage.model.recall import RecallTargets
 from cogstage.model.recognition import Knowledge, Recognition
@@ -49,6 +50,15 @@ class Phase:
         return 0.5 * (1.0 + math.cos(math.pi * (share - 0.1) / 0.9)) + 1e-4
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What the decisions see of all pairs of a split; it stays the same while stage 3 learns."""
+
+    likeness: Tensor  # (n, 2, N)
+    score: Tensor  # (n, 2, N, K)
+    known: Tensor  # (n, 2, N, K)
+
+
 class StagedTraining:
     """Trains the default model round by round, for :class:`cogstage.training.trainer.Trainer`."""
 
@@ -69,7 +79,8 @@ class StagedTraining:
         self._recall_targets, self._processes = recall_targets, processes or Processes()
         self._data_hash = self._hash(view)
         self._candidates = torch.from_numpy(sampler.candidates)
-        self._ready: dict[int, Ready] = {}  # by fold, -1 is the recognition that is kept
+        self._ready: tuple[int, Ready] | None = None  # one fold's at a time; -1 is the recognition that is kept
+        self._seen: dict[str, Seen] = {}  # by split
         self._resumed = False
         network.add_folds(network.config.folds)
         phases = self._plan()
@@ -116,7 +127,7 @@ class StagedTraining:
         if phase.stage > 1:
             self._recall_targets = RecallTargets.empty()  # the largest thing that is held, and no longer needed
         if phase.stage < 3:
-            self._ready.clear()  # stage 3 asks recognitions that no longer move
+            self._forget()  # stage 3 asks recognitions that no longer move
         if phase.stage == 3 or begin == 0 or self._resumed:
             progress.start(phase.title, phase.per_round if phase.stage == 3 else phase.steps - begin)
         self._resumed = False
@@ -175,7 +186,7 @@ class StagedTraining:
         """Go on with the optimiser of the phase that the last round belonged to."""
         self._adam = self._optimiser(self._rounds[max(next_round - 1, 0)][0])
         self._adam.restore(state)
-        self._ready.clear()
+        self._forget()
         self._resumed = True
 
     def _recall_loss(self, nodes: np.ndarray) -> Tensor:
@@ -198,36 +209,63 @@ class StagedTraining:
         mine = batch[self._processes.share(len(batch))]
         if not len(mine):
             return self.network.decision.bias.sum() * 0.0
-        answer = self._answer(mine.head, mine.tail, int(batch.target[0]), int(batch.fold[0]))
-        label = torch.from_numpy(mine.label)
-        return F.binary_cross_entropy_with_logits(answer.weighed.logit, label, reduction="sum") / len(batch)
+        logit = self._logits("train", mine.row, int(batch.target[0]))
+        return F.binary_cross_entropy_with_logits(logit, torch.from_numpy(mine.label), reduction="sum") / len(batch)
+
+    def _logits(self, split: str, rows: np.ndarray, target: int) -> Tensor:
+        if split not in self._seen:
+            self._seen[split] = self._look_at(self.sampler.train if split == "train" else self.sampler.dev)
+        seen, chosen = self._seen[split], torch.from_numpy(rows)
+        given = (part[chosen] for part in (seen.likeness, seen.score, seen.known))
+        weighed: Weighed = self.network.decision(*given, self.targets.index(target))
+        return weighed.logit
+
+    @torch.no_grad()
+    def _look_at(self, pairs: PairBatch) -> Seen:
+        """Ask the recognitions about all pairs, fold by fold, so that the views of one alone are held."""
+        shape = (len(pairs), 2, min(self.network.config.associations, max(len(self._candidates) - 1, 0)))
+        many = (*shape, 2 * self.network.relations)
+        seen = Seen(torch.empty(shape), torch.empty(many), torch.empty(many, dtype=torch.bool))
+        for fold in np.unique(pairs.fold).tolist():
+            own = np.flatnonzero(pairs.fold == fold)
+            for begin in range(0, len(own), EVALUATE_AT_ONCE):
+                some = own[begin : begin + EVALUATE_AT_ONCE]
+                answer, at = (
+                    self._answer(pairs.head[some], pairs.tail[some], self.targets[0], fold),
+                    torch.from_numpy(some),
+                )
+                seen.likeness[at], seen.score[at], seen.known[at] = answer.likeness, answer.score, answer.known
+        self._ready = None
+        return seen
+
+    def _forget(self) -> None:
+        self._ready = None
+        self._seen.clear()
 
     def _answer(self, head: np.ndarray, tail: np.ndarray, target: int, fold: int) -> Any:
         hidden = None if fold < 0 else fold
-        if fold not in self._ready:
-            self._ready[fold] = self.network.ready(self._candidates, hidden)
+        if self._ready is None or self._ready[0] != fold:
+            self._ready = None  # before the next is made
+            self._ready = fold, self.network.ready(self._candidates, hidden)
             asked = [part for pairs in (self.sampler.train, self.sampler.dev) for part in (pairs.head, pairs.tail)]
             nodes = torch.from_numpy(np.unique(np.concatenate(asked)))
-            self._ready[fold].like_head.find(nodes)  # all at once, whoever asks first
-            self._ready[fold].like_tail.find(nodes)
+            self._ready[1].like_head.find(nodes)  # all at once, whoever asks first
+            self._ready[1].like_tail.find(nodes)
         ends = torch.from_numpy(head), torch.from_numpy(tail)
-        return self.network(*ends, target, self._ready[fold], self.knowledge, hidden)
+        return self.network(*ends, target, self._ready[1], self.knowledge, hidden)
 
     @torch.no_grad()
     def dev_logits(self, target: int) -> tuple[np.ndarray, np.ndarray]:
         """Logits and labels of a target's dev pairs."""
         dev = self.sampler.dev[self.sampler.dev.target == target]
-        parts = range(0, len(dev), EVALUATE_AT_ONCE)
-        answers = [
-            self._answer(dev.head[at : at + EVALUATE_AT_ONCE], dev.tail[at : at + EVALUATE_AT_ONCE], target, -1)
-            for at in parts
-        ]
-        return np.concatenate([answer.weighed.logit.numpy() for answer in answers]), dev.label
+        parts = (dev.row[at : at + EVALUATE_AT_ONCE] for at in range(0, len(dev), EVALUATE_AT_ONCE))
+        return np.concatenate([self._logits("dev", rows, target).numpy() for rows in parts]), dev.label
 
     def finish(self) -> None:
-        """Drop the recognitions of the folds."""
+        """Drop the recognitions of the folds, and what they saw."""
         self.network.folds = torch.nn.ModuleList()
-        self._ready = {fold: ready for fold, ready in self._ready.items() if fold < 0}
+        self._ready = None
+        self._seen.pop("train", None)
 
     def identity(self) -> dict[str, Any]:
         """Configuration, targets and a hash of graph and training pairs."""
