@@ -208,32 +208,6 @@ def few_threads() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-<<<<<<< HEAD
-=======
-def relearn_recall(network: Network, graph: Graph, seed: int) -> Network:
-    """A copy whose υ fits another graph with the same vocabulary; υ' and stages 2 and 3 stay as they are.
-
-    υ' gives the vectors their meaning, so stage 2 reads the new υ as it read the old.
-    """
-    changed, config = copy.deepcopy(network), network.config
-    targets = RecallTargets.from_ppmi(graph.lazy_ppmi(config.ppmi_shift, config.ppmi_smoothing))
-    nodes, recall = targets.nodes, changed.recall
-    recall.context.requires_grad_(False)
-    steps = config.recall_passes * -(-len(nodes) // config.recall_batch)
-    phase = Phase(1, "Stage 1, recall", max(steps, 1), max(steps, 1))
-    adam = Adam([("term", recall.term)], config.recall_rate, config.clip, {}, Processes())
-    rng = np.random.default_rng([seed, 11])
-    with few_threads():
-        for step in range(steps):
-            chosen = rng.choice(nodes, size=min(config.recall_batch, len(nodes)), replace=False)
-            terms = F.embedding(torch.from_numpy(chosen), recall.term, sparse=True)
-            (recall.loss(terms, targets.rows(chosen)) / len(chosen)).backward()  # type: ignore[no-untyped-call]
-            adam.step(phase.factor(step))
-    recall.context.requires_grad_(True)
-    return changed.eval()
-
-
->>>>>>> 839835f (graph: PPMI and counts from one half of the matrix)
 def _warn(graph: Graph, targets: RecallTargets, sampler: Sampler, config: Config, progress: Progress) -> None:
     """Say what is odd about the input but has a defined behaviour."""
     without = graph.n_nodes - len(targets.nodes)

@@ -19,6 +19,7 @@ from torch.nn import functional as F
 
 from cogstage.errors import UsageError
 from cogstage.graph.cooccurrence import Graph
+from cogstage.graph.ppmi import Ppmi
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.model.network import PER_TERM, Network
 from cogstage.model.recall import RecallTargets
@@ -49,9 +50,9 @@ def move_facts(facts: Triples, place: np.ndarray, old_nodes: int) -> Triples:
 
 def move_network(network: Network, graph: Graph, place: np.ndarray, seed: int) -> Network:
     """A copy of the network whose rows are the nodes of ``graph`` and whose υ fits its counts."""
-    ppmi = graph.ppmi(network.config.ppmi_shift, network.config.ppmi_smoothing)
+    ppmi = graph.lazy_ppmi(network.config.ppmi_shift, network.config.ppmi_smoothing)
     moved = _renumbered(network, place)
-    _fold_in(moved, ppmi, place >= 0)
+    _fold_in(moved, ppmi.csr(), place >= 0)
     _learn_recall(moved, ppmi, seed)
     return moved.eval()
 
@@ -84,7 +85,7 @@ def _fold_in(network: Network, ppmi: sp.csr_matrix, known: np.ndarray) -> None:
         vectors[torch.from_numpy(new)] = torch.from_numpy(solved).to(vectors.dtype)
 
 
-def _learn_recall(network: Network, ppmi: sp.csr_matrix, seed: int) -> None:
+def _learn_recall(network: Network, ppmi: Ppmi, seed: int) -> None:
     """Minimise L_n over υ alone."""
     config, recall, targets = network.config, network.recall, RecallTargets.from_ppmi(ppmi)
     nodes = targets.nodes
