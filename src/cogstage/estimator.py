@@ -182,6 +182,11 @@ class CogStage:
         return self.fitted.counts
 
     @property
+    def graph(self) -> Graph:
+        """The graph whose counts the model keeps."""
+        return self.fitted.graph
+
+    @property
     def metrics(self) -> dict[str, Any]:
         """Dev figures and the history of training."""
         return self.fitted.metrics
@@ -336,7 +341,7 @@ class CogStage:
         copy._use(
             replace(
                 self.fitted,
-                network=move_network(network, graph, place, self.seed),
+                network=move_network(network, (self.graph, self.fitted.facts), (graph, facts), place, self.seed),
                 vocabulary=graph.vocabulary,
                 facts=facts,
                 counts=PairCounts.from_graph(graph),

@@ -21,6 +21,7 @@ from torch import nn
 
 from cogstage.artefact import is_artefact, new_folder, read_meta, to_json, write_text
 from cogstage.errors import CogstageError, UsageError
+from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.pair_counts import PairCounts
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.model.config import Config, Options
@@ -37,7 +38,7 @@ from cogstage.triples import Triples
 
 VOCABULARY = "vocabulary.parquet"
 CHECKPOINT = "checkpoint"
-MODEL_VERSION = 3  # of the folder; version 1 had another decision stage, version 2 both halves of the counts
+MODEL_VERSION = 3  # 1 had another decision stage; 2 had both halves of the counts and no fact-aware vectors
 FILES = (
     "model.safetensors",
     "config.json",
@@ -65,6 +66,11 @@ class Fitted:
     counts: PairCounts
     graph_hash: str
     privacy: str  # what was done to the counts
+
+    @property
+    def graph(self) -> Graph:
+        """The graph whose counts are kept."""
+        return self.counts.graph(self.vocabulary)
 
     def predictor(self) -> Predictor:
         """The network, ready to be asked."""

@@ -28,8 +28,8 @@ def test_margin_is_that_of_the_equations() -> None:
     pairs = data.pairs("causes", "test")
     number = data.relations.index("causes")
     with torch.no_grad():
-        vectors = network.recall.term
-        seen = vectors / vectors.norm(dim=1, keepdim=True) * vectors.shape[1] ** 0.5 + stage.offset
+        both = [v / v.norm(dim=1, keepdim=True) * 8**0.5 for v in (network.recall.term, stage.fact_vectors)]
+        seen = torch.cat(both, 1) + stage.offset
         for head, tail, margin in zip(
             pairs.head[:20], pairs.tail[:20], model.recognised(pairs.head, pairs.tail, "causes"), strict=False
         ):

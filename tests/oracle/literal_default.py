@@ -16,11 +16,14 @@ def norm(vector: Sequence[float]) -> float:
     return math.sqrt(dot(vector, vector))
 
 
-def tower(term: Sequence[float], offset: Sequence[float], weight: Matrix, bias: Sequence[float]) -> list[float]:
-    """tanh(x·W + b) with x = υ·√d/‖υ‖ + δ."""
+def tower(
+    term: Sequence[float], facts: Sequence[float], offset: Sequence[float], weight: Matrix, bias: Sequence[float]
+) -> list[float]:
+    """tanh(x·W + b) with x = [υ·√d/‖υ‖ ; ρ·√d/‖ρ‖] + δ."""
     d = len(term)
-    x = [v * math.sqrt(d) / norm(term) + o for v, o in zip(term, offset, strict=True)]
-    return [math.tanh(sum(x[i] * weight[i][j] for i in range(d)) + bias[j]) for j in range(len(bias))]
+    both = [v * math.sqrt(d) / norm(vector) for vector in (term, facts) for v in vector]
+    x = [v + o for v, o in zip(both, offset, strict=True)]
+    return [math.tanh(sum(x[i] * weight[i][j] for i in range(2 * d)) + bias[j]) for j in range(len(bias))]
 
 
 class Literal:
@@ -45,8 +48,9 @@ class Literal:
         ends = {}
         for end in ("head", "tail"):
             weight, bias = parameters[f"recognition.w_{end}"], parameters[f"recognition.b_{end}"]
-            pairs = zip(parameters["recall.term"], parameters["recognition.offset"], strict=True)
-            ends[end] = [tower(term, offset, weight, bias) for term, offset in pairs]
+            names = ("recall.term", "recognition.fact_vectors", "recognition.offset")
+            rows = zip(*(parameters[name] for name in names), strict=True)
+            ends[end] = [tower(*row, weight, bias) for row in rows]
         self.head, self.tail = ends["head"], ends["tail"]
 
     def score(self, k: int, i: int, j: int) -> float:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from cogstage.baselines.resolver import FLOOR
 from cogstage.evaluation.measure import measure
 from cogstage.evaluation.metrics import TITLES
@@ -17,7 +15,7 @@ from cogstage.reporting import Table, interval_text
 from cogstage.reporting.figures import UNDEFINED
 
 if TYPE_CHECKING:
-    from cogstage.estimator import CogStage
+    pass
 
 TOO_GOOD = 0.9
 """A floor row above this AUROC means that the data set gives its answers away."""
@@ -97,11 +95,3 @@ def floor_table(result: Mapping[str, Any]) -> Table:
             rows.append((relation, title, *shown))
     columns = ("relation", "row", *(TITLES[name] for name in names))
     return Table(f"The floor on {result['split']} pairs: what needs no model", columns, tuple(rows), left=2)
-
-
-def model_graph(model: CogStage) -> Graph:
-    """The graph whose counts a model keeps."""
-    counts = model.counts
-    source = np.repeat(np.arange(len(model.vocabulary), dtype=np.int32), np.diff(counts.start))
-    made = {"values": "ppmi", "scale": float(counts.scale[0])} if counts.scale[0] > 0 else {}
-    return Graph(model.vocabulary, source, counts.other, counts.count, made)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cogstage.choices import SplitName
 from cogstage.evaluation.evaluate import evaluate, known_warnings
 from cogstage.evaluation.evaluation_report import evaluation_report
-from cogstage.evaluation.floor_rows import add_floor, floor_table, model_graph
+from cogstage.evaluation.floor_rows import add_floor, floor_table
 from cogstage.evaluation.rationale_figures import measure_rationales
 from cogstage.evaluation.record_measures import measure_records, records_table
 from cogstage.evaluation.reference_set import ReferenceSet, evaluate_on_reference
@@ -36,7 +36,7 @@ def evaluate_on_dataset(
     Rationales are measured unless ``also`` is None; it holds the same model trained with other seeds, for stability.
     """
     result = evaluate(model, data, split, relations or None, ranking_heads, progress)
-    add_floor(result, model_graph(model), data, ranking_heads, progress)
+    add_floor(result, model.graph, data, ranking_heads, progress)
     result["warnings"] += known_warnings(result)
     tables = [floor_table(result)]
     if also is not None:

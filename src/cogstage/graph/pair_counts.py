@@ -15,6 +15,7 @@ import numpy as np
 
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.ppmi import marginals
+from cogstage.graph.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,12 @@ class PairCounts:
         small = int(graph.count.max(initial=0)) < 2**31
         count = graph.count.astype(np.int32 if small else np.int64, copy=False)
         return cls(graph.starts, graph.target, count, log_total, np.array([scale]))
+
+    def graph(self, vocabulary: Vocabulary) -> Graph:
+        """The graph that has these counts."""
+        source = np.repeat(np.arange(len(vocabulary), dtype=np.int32), np.diff(self.start))
+        made = {"values": "ppmi", "scale": float(self.scale[0])} if self.scale[0] > 0 else {}
+        return Graph(vocabulary, source, self.other, self.count, made)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What is stored with a model."""

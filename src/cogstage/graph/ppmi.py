@@ -94,6 +94,13 @@ class Ppmi:
         pointer, columns, values = self._filled(lower, upper, scale, np.dtype(np.float32))
         return pointer, columns.astype(np.int32, copy=False), values
 
+    def lengths(self) -> np.ndarray:
+        """The Euclidean length of each row, (V,)."""
+        squares = np.zeros(len(self.row))
+        for piece in self._pieces():
+            compiled.add_squares(*piece, squares)
+        return np.sqrt(squares)
+
     def _rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """How many positive values each row has below and above the diagonal, and their sum."""
         lower, upper, total = (np.zeros(len(self.row), kind) for kind in (np.int64, np.int64, np.float64))

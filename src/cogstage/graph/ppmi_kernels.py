@@ -25,6 +25,15 @@ def add_rows(source, target, level, row, context, shift, lower, upper, total):  
 
 
 @njit(cache=True, nogil=True)
+def add_squares(source, target, level, row, context, shift, squares):  # type: ignore[no-untyped-def]
+    """Add the squares of the positive values of each row to ``squares``."""
+    for e in range(len(source)):
+        i, j = source[e], target[e]
+        squares[i] += max(level[e] - row[i] - context[j] - shift, 0.0) ** 2
+        squares[j] += max(level[e] - row[j] - context[i] - shift, 0.0) ** 2
+
+
+@njit(cache=True, nogil=True)
 def fill_rows(  # type: ignore[no-untyped-def]
     source, target, level, row, context, shift, scale, lower, upper, indices, data
 ):

@@ -87,7 +87,7 @@ class Config(Options):
     """What the default model is and how it is trained."""
 
     world: str = option("open", "open: recognised triples are reasons; closed: known facts alone")
-    dimension: int = option(128, "d, length of the term vectors")
+    dimension: int = option(128, "d, length of the term vectors of each kind")
     tower: int = option(128, "width of the head and tail towers")
     associations: int = option(32, "terms like the head, and terms like the tail, that reasons may go through")
     reasons: int = option(5, "reasons for, and reasons against, that make the decision")
@@ -98,6 +98,7 @@ class Config(Options):
     recall_batch: int = option(512, "stage 1: nodes per batch of L_n")
     recall_passes: int = option(12, "stage 1: passes over the nodes")
     recall_rate: float = option(5e-3, "stage 1: learning rate")
+    fact_weight: float = option(2.0, "stage 1: weight of the training facts beside PPMI in the fact-aware vectors")
 
     recognition_batch: int = option(256, "stage 2: facts per batch of L_r")
     fresh_negatives: int = option(4, "stage 2: negatives drawn per fact from the relation's own heads and tails")

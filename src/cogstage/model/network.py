@@ -17,7 +17,7 @@ from cogstage.model.decision import Decision, Weighed
 from cogstage.model.recall import Associations, Recall
 from cogstage.model.recognition import Knowledge, Recognition, Views
 
-PER_TERM = ("recall.term", "recall.context", "recognition.offset")
+PER_TERM = ("recall.term", "recall.context", "recognition.offset", "recognition.fact_vectors")
 """The parameters that have a row per term; all others are the same whatever the vocabulary."""
 
 

@@ -2,7 +2,10 @@
 
     p(j|i)  = softmax over all of V of υ'_j·υ_i             target  p̂(j|i) = PPMI(i,j) / Σ_k PPMI(i,k)
     L_n     = -Σ_j p̂(j|i) log p(j|i), averaged over the nodes of a batch
-    ℓ(h,i)  = cosine of the centred towers of h and i (stage 2 makes the towers from υ)
+    ρ       = U·√S of the truncated SVD of A = [ P | λ·F ], the rows of P and of F scaled to length 1:
+              P  PPMI
+              F  1/√n_kj in row i and column (k, j) for a training fact (i, k, j); the column has n_kj facts
+    ℓ(h,i)  = cosine of the centred towers of h and i (stage 2 makes the towers from υ and ρ)
 
 The associations of a term are the N likest candidates (terms of the training facts), the term itself excluded.
 """
@@ -12,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -83,6 +87,68 @@ class Recall(nn.Module):
             with torch.no_grad():
                 parameter[known] = 0.0
                 parameter[known, :dimension] = torch.from_numpy(start).to(parameter.dtype)[known]
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """A = [P | λ·F] (V, V + C), known by its products; F has a column for each (k, j) with facts."""
+
+    ppmi: Ppmi
+    scale: np.ndarray  # (V,) 1 / the length of a row of PPMI
+    facts: sp.csr_matrix  # λ·F (V, C)
+    columns: np.ndarray  # (C,) k·V + j, sorted
+
+    @classmethod
+    def of(cls, ppmi: Ppmi, facts: np.ndarray, relations: int, weight: float) -> SideBySide:
+        """The matrix for training facts (n, 3) of R relations; the inverse of k is k + R."""
+        head, k, tail = facts.astype(np.int64).T
+        terms, rows = len(ppmi.row), np.concatenate([head, tail])
+        keys = np.concatenate([k * terms + tail, (k + relations) * terms + head])
+        columns, column, often = np.unique(keys, return_inverse=True, return_counts=True)
+        table = sp.csr_matrix((1.0 / np.sqrt(often[column]), (rows, column)), (terms, len(columns)))
+        length = np.sqrt(np.asarray(table.multiply(table).sum(axis=1)).ravel())
+        table = sp.diags_array(weight * _inverse(length)) @ table
+        return cls(ppmi, _inverse(ppmi.lengths()), table.tocsr(), columns)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(V, V + C)."""
+        return len(self.scale), len(self.scale) + len(self.columns)
+
+    @property
+    def T(self) -> _Turned:
+        """Aᵀ, to be multiplied."""
+        return _Turned(self)
+
+    def __matmul__(self, dense: np.ndarray) -> np.ndarray:
+        terms = len(self.scale)
+        product: np.ndarray = self.scale[:, None] * (self.ppmi @ dense[:terms]) + self.facts @ dense[terms:]
+        return product
+
+
+@dataclass(frozen=True)
+class _Turned:
+    matrix: SideBySide
+
+    def __matmul__(self, dense: np.ndarray) -> np.ndarray:
+        matrix = self.matrix
+        return np.concatenate([matrix.ppmi.T @ (matrix.scale[:, None] * dense), matrix.facts.T @ dense])
+
+
+def _inverse(length: np.ndarray) -> np.ndarray:
+    """1 / length, and 0 for 0."""
+    found: np.ndarray = np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)
+    return found
+
+
+def fact_vectors(matrix: SideBySide, dimension: int, seed: int) -> np.ndarray:
+    """ρ (V, d) float32 from A; columns beyond the rank of A are 0."""
+    count = min(dimension, min(matrix.shape) - 1)
+    vectors = np.zeros((matrix.shape[0], dimension), np.float32)
+    if count >= 1:
+        left, size, _ = truncated_svd(matrix, count, seed)
+        vectors[:, :count] = left * np.sqrt(size)
+    return vectors
 
 
 class Associations:

@@ -1,6 +1,6 @@
 """Stage 2, recognition: which relations hold between two terms.
 
-    x_i        = υ_i·√d / ‖υ_i‖ + δ_i
+    x_i        = [υ_i·√d / ‖υ_i‖ ; ρ_i·√d / ‖ρ_i‖] + δ_i
     head tower   a_i = tanh(x_i·W_h + b_h),      tail tower   z_j = tanh(x_j·W_t + b_t)
     s_k(i,j)   = c·a_iᵀ·M_k·z_j + γ_k·PPMI(i,j) + b_k,      s_NA = 0
     s_k⁻¹(i,j) = s_k(j,i)
@@ -46,26 +46,27 @@ class Views:
 
 
 class Recognition(nn.Module):
-    """Holds δ, the two towers, M, γ and b."""
+    """Holds ρ as stage 1 made it, δ, the two towers, M, γ and b."""
 
     def __init__(self, config: Config, terms: int, relations: int) -> None:
         super().__init__()
         d, w = config.dimension, config.tower
         self.dropout, self.relations = config.recognition_dropout, relations
-        self.w_head = nn.Parameter(torch.randn(d, w) * d**-0.5 * 0.6)  # W_h (d, w)
-        self.w_tail = nn.Parameter(torch.randn(d, w) * d**-0.5 * 0.6)  # W_t (d, w)
+        self.w_head = nn.Parameter(torch.randn(2 * d, w) * (2 * d) ** -0.5 * 0.6)  # W_h (2d, w)
+        self.w_tail = nn.Parameter(torch.randn(2 * d, w) * (2 * d) ** -0.5 * 0.6)  # W_t (2d, w)
         self.b_head = nn.Parameter(torch.zeros(w))  # b_h (w,)
         self.b_tail = nn.Parameter(torch.zeros(w))  # b_t (w,)
         self.matrix = nn.Parameter(torch.randn(relations, w, w) * 0.02)  # M (R, w, w)
         self.ppmi = nn.Parameter(torch.zeros(relations))  # γ (R,)
         self.bias = nn.Parameter(torch.zeros(relations))  # b (R,)
-        self.offset = nn.Parameter(torch.zeros(terms, d))  # δ (V, d)
+        self.offset = nn.Parameter(torch.zeros(terms, 2 * d))  # δ (V, 2d)
+        self.fact_vectors = nn.Parameter(torch.zeros(terms, d), requires_grad=False)  # ρ (V, d)
         self.scale = 0.25 * (128 / w) ** 0.5  # c
 
     def towers(self, recalled: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor]:
         """a and z of some terms: υ (V, d), (T,) -> (T, w), (T, w)."""
-        vectors = recalled.detach()[nodes]
-        x = F.normalize(vectors, dim=1) * vectors.shape[1] ** 0.5 + F.embedding(nodes, self.offset, sparse=True)
+        directions = [F.normalize(vectors[nodes], dim=1) for vectors in (recalled.detach(), self.fact_vectors)]
+        x = torch.cat(directions, 1) * recalled.shape[1] ** 0.5 + F.embedding(nodes, self.offset, sparse=True)
         towers = (x @ self.w_head + self.b_head).tanh(), (x @ self.w_tail + self.b_tail).tanh()
         return F.dropout(towers[0], self.dropout, self.training), F.dropout(towers[1], self.dropout, self.training)
 

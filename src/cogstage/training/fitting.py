@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -14,12 +14,13 @@ from torch import nn
 from cogstage.errors import UsageError
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.pair_counts import PairCounts
+from cogstage.graph.ppmi import Ppmi
 from cogstage.knowledge.dataset import FittingView
 from cogstage.model.config import Config, Options
 from cogstage.model.network import Network
 from cogstage.model.paper import PaperConfig
-from cogstage.model.recall import RecallTargets
-from cogstage.model.recognition import Knowledge
+from cogstage.model.recall import RecallTargets, SideBySide, fact_vectors
+from cogstage.model.recognition import Knowledge, Recognition
 from cogstage.progress import SILENT, Progress
 from cogstage.relations import RelationIndex
 from cogstage.training.calibration import Calibration
@@ -102,11 +103,23 @@ def prepare(
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         network = Network(config, graph.n_nodes, relations, targets, opposite)
+        network.add_folds(config.folds)
         if not restored:
             network.recall.start_from_svd(ppmi, seed)
+            place_facts(network, ppmi, sampler, seed)
         recall_targets = RecallTargets.from_ppmi(ppmi)  # after the SVD, so that their memory does not add up
         _warn(graph, recall_targets, sampler, config, progress)
         return StagedTraining(network, recall_targets, knowledge, sampler, view, processes)
+
+
+@torch.no_grad()
+def place_facts(network: Network, ppmi: Ppmi, sampler: Sampler, seed: int) -> None:
+    """Give every recognition its ρ, made from the facts that it may learn from and no others."""
+    config = network.config
+    for fold, recognition in enumerate([network.recognition, *network.folds], start=-1):
+        matrix = SideBySide.of(ppmi, sampler.facts(fold), network.relations, config.fact_weight)
+        vectors = fact_vectors(matrix, config.dimension, seed)
+        cast(Recognition, recognition).fact_vectors.copy_(torch.from_numpy(vectors))
 
 
 def _train_default(

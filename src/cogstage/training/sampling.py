@@ -89,9 +89,9 @@ class Sampler:
         facts = self._parts[-1].facts
         return self._fold_of(facts[:, 0], facts[:, 2]) if self._config.folds else None
 
-    def n_facts(self, fold: int = -1) -> int:
-        """How many training facts a recognition learns from."""
-        return len(self._parts[fold].facts)
+    def facts(self, fold: int = -1) -> np.ndarray:
+        """The training facts that a recognition learns from: (F, 3) head, relation, tail."""
+        return self._parts[fold].facts
 
     def _key(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
         result: np.ndarray = np.minimum(head, tail) * np.int64(self._terms) + np.maximum(head, tail)

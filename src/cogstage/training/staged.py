@@ -82,7 +82,6 @@ class StagedTraining:
         self._ready: tuple[int, Ready] | None = None  # one fold's at a time; -1 is the recognition that is kept
         self._seen: dict[str, Seen] = {}  # by split
         self._resumed = False
-        network.add_folds(network.config.folds)
         phases = self._plan()
         self._rounds = [(phase, begin) for phase in phases for begin in range(0, phase.steps, phase.per_round)]
         self._adam = self._optimiser(phases[0])
@@ -92,7 +91,7 @@ class StagedTraining:
         nodes = -(-len(self._recall_targets.nodes) // config.recall_batch)
         phases = [Phase(1, "Stage 1, recall", config.recall_passes * nodes, BLOCK)]
         for fold in range(-1, config.folds):
-            steps = config.recognition_passes * -(-sampler.n_facts(fold) // config.recognition_batch)
+            steps = config.recognition_passes * -(-len(sampler.facts(fold)) // config.recognition_batch)
             part = f", fold {fold + 1}" if fold >= 0 else ""
             phases.append(Phase(2, f"Stage 2, recognition{part}", steps, BLOCK, fold))
         self._least = config.decision_steps / config.decision_epochs

@@ -6,6 +6,11 @@ meaning, so stage 2 reads the new υ as it read the old. A term that the network
     υ_i  = (Σ_j PPMI(i,j)·υ'_j)·(Σ_j υ'_j·υ'_jᵀ)⁻¹        over the terms j that both graphs have
 
 so that υ'_j·υ_i is as near PPMI(i,j) as can be, which is how the SVD starts; υ'_i likewise, with υ in the place of υ'.
+ρ is the new graph's A on the right singular vectors of the old one. With A = U·S·Vᵀ and ρ = U·√S that is
+
+    ρ_new = A_new·V/√S = A_new·Aᵀ·ρ/S²        and S is the diagonal of ρᵀ·ρ
+
+The SVD is truncated after a few iterations, so a term that both graphs have keeps the small rest ρ - A·V/√S.
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.ppmi import Ppmi
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.model.network import PER_TERM, Network
-from cogstage.model.recall import RecallTargets
+from cogstage.model.recall import RecallTargets, SideBySide
 from cogstage.training.distributed import Processes
 from cogstage.training.fitting import few_threads
 from cogstage.training.optimiser import Adam
@@ -48,13 +53,45 @@ def move_facts(facts: Triples, place: np.ndarray, old_nodes: int) -> Triples:
     return Triples(head[kept].astype(np.int32), facts.relation[kept], tail[kept].astype(np.int32))
 
 
-def move_network(network: Network, graph: Graph, place: np.ndarray, seed: int) -> Network:
-    """A copy of the network whose rows are the nodes of ``graph`` and whose υ fits its counts."""
-    ppmi = graph.lazy_ppmi(network.config.ppmi_shift, network.config.ppmi_smoothing)
+def move_network(
+    network: Network, own: tuple[Graph, Triples], other: tuple[Graph, Triples], place: np.ndarray, seed: int
+) -> Network:
+    """A copy of the network whose rows are the nodes of the other graph and whose υ and ρ fit its counts.
+
+    ``own`` and ``other`` are each a graph and the training facts by its numbers.
+    """
+    ppmi = other[0].lazy_ppmi(network.config.ppmi_shift, network.config.ppmi_smoothing)
     moved = _renumbered(network, place)
     _fold_in(moved, ppmi.csr(), place >= 0)
     _learn_recall(moved, ppmi, seed)
+    with torch.no_grad():
+        vectors = network.recognition.fact_vectors.numpy()
+        moved.recognition.fact_vectors.copy_(
+            torch.from_numpy(_move_fact_vectors(vectors, _matrix(network, *own), _matrix(network, *other), place))
+        )
     return moved.eval()
+
+
+def _matrix(network: Network, graph: Graph, facts: Triples) -> SideBySide:
+    config = network.config
+    ppmi = graph.lazy_ppmi(config.ppmi_shift, config.ppmi_smoothing)
+    rows = np.stack([facts.head, facts.relation, facts.tail], 1)
+    return SideBySide.of(ppmi, rows, network.relations, config.fact_weight)
+
+
+def _move_fact_vectors(vectors: np.ndarray, own: SideBySide, other: SideBySide, place: np.ndarray) -> np.ndarray:
+    """ρ (V', d) for the other graph; columns that the own one lacks count nothing."""
+    size = (vectors.astype(np.float64) ** 2).sum(axis=0)  # S
+    right = own.T @ (vectors * np.divide(1.0, size**2, out=np.zeros_like(size), where=size > 1e-9))  # V/√S
+    old_terms, new_terms = own.shape[0], other.shape[0]
+    k, term = np.divmod(other.columns, new_terms)
+    keys = np.where(place[term] >= 0, k * old_terms + place[term], -1)
+    at = np.minimum(np.searchsorted(own.columns, keys), len(own.columns) - 1)
+    source = np.concatenate([place, np.where(own.columns[at] == keys, old_terms + at, -1)])
+    moved = np.where(source[:, None] >= 0, right[source], 0.0)
+    rest = np.where(place[:, None] >= 0, (vectors - own @ right)[place], 0.0)
+    result: np.ndarray = (other @ moved + rest).astype(np.float32)
+    return result
 
 
 def _renumbered(network: Network, place: np.ndarray) -> Network:
@@ -65,7 +102,8 @@ def _renumbered(network: Network, place: np.ndarray) -> Network:
     for name in PER_TERM:
         owner, _, parameter = name.rpartition(".")
         values = moved.get_parameter(name).detach()[from_old] * known[:, None]
-        setattr(moved.get_submodule(owner), parameter, torch.nn.Parameter(values))
+        learned = moved.get_parameter(name).requires_grad
+        setattr(moved.get_submodule(owner), parameter, torch.nn.Parameter(values, requires_grad=learned))
     return moved
 
 
