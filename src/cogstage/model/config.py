@@ -90,7 +90,7 @@ class Config(Options):
     dimension: int = option(128, "d, length of the term vectors of each kind")
     tower: int = option(128, "width of the head and tail towers")
     associations: int = option(32, "terms like the head, and terms like the tail, that reasons may go through")
-    reasons: int = option(5, "reasons for, and reasons against, that make the decision")
+    reasons: int = option(4, "reasons for, and reasons against, that make the decision")
     folds: int = option(4, "parts of the facts for cross-fitting stage 3; 0 turns it off")
 
     ppmi_shift: float = option(0.0, "stage 1: subtracted from PPMI before the cut at zero")

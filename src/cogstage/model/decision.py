@@ -4,7 +4,7 @@
     value      v(i,k,j) = w_k·φ(s_k(i,j)) + u_k·[known fact],   φ(s) = s above NA, s/4 below it
     reasons    c(h,k,j) = α·a(j|t)·v(h,k,j)      "h k j, and j is like t"
                c(i,k,t) = β·a(i|h)·v(i,k,t)      "i k t, and i is like h"
-    decision   logit = b + Σ of the n largest c > 0 + Σ of the n smallest c < 0          (n = 5)
+    decision   logit = b + Σ of the n largest c > 0 + Σ of the n smallest c < 0          (n = 4)
 
 Each target relation r has its own σ_h, σ_t, α, β, w, u and b. A triple of r itself that is recognised or known never
 counts against r, and one of an opposite relation never counts for it: w and 6w + u have that sign.
