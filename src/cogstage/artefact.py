@@ -36,7 +36,13 @@ BLOCK = 1 << 22
 
 
 def software_version() -> str:
-    """The installed version of cogstage."""
+    """The installed version of cogstage.
+
+    Examples
+    --------
+    >>> cs.software_version()[0].isdigit()
+    True
+    """
     try:
         return version("cogstage")
     except PackageNotFoundError:  # running from a source tree that was never installed

@@ -62,8 +62,12 @@ class CogStage:
 
     Examples
     --------
-    >>> model = CogStage("may_treat").fit(graph, dataset)              # doctest: +SKIP
-    >>> model.predict("aspirin", "headache").reasons[:5]               # doctest: +SKIP
+    >>> graph, data = cs.Graph.load("graph"), cs.Dataset.load("data")
+    >>> model = cs.CogStage("may_treat", dimension=8, recall_passes=1, recognition_passes=1, folds=0)
+    >>> model.fit(graph, data).relations
+    ('may_treat',)
+    >>> 0 <= model.predict("Drug number 4", "Disorder number 5").probability <= 1
+    True
     """
 
     def __init__(

@@ -302,7 +302,7 @@ def test_codes_and_text_meet_on_one_concept(tmp_path: Path) -> None:
     (tmp_path / "notes.jsonl").write_text(json.dumps(record), encoding="utf-8")
     counted = {}
     for codes in ("auto", "text", "codes", "both"):
-        build_graph(tmp_path / "notes.jsonl", tmp_path / codes, LEXICON, Options(codes=codes))  # type: ignore[arg-type]
+        build_graph(tmp_path / "notes.jsonl", tmp_path / codes, LEXICON, Options(content=codes))  # type: ignore[arg-type]
         counted[codes] = set(content(tmp_path / codes)[0])
     text = {"S1", "S2"}
     assert counted == {"auto": text, "text": text, "codes": {"D1", "Z9"}, "both": {*text, "D1", "Z9"}}
@@ -368,7 +368,8 @@ def test_options_that_make_no_sense_are_refused() -> None:
         {"level": "word"},
         {"window": 3},
         {"min_count": 0},
-        {"codes": "x"},
+        {"content": "x"},
+        {"copies": "x"},
         {"ambiguity": "x"},
     ):
         with pytest.raises(UsageError):

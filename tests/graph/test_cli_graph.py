@@ -68,7 +68,7 @@ def test_import_edges(folder: Path) -> None:
         (["graph", "build", "nowhere.csv", "--lexicon", "terms.tsv", "--out", "g"], "no such file: nowhere.csv"),
         (
             ["graph", "build", "notes.csv", "--lexicon", "terms.tsv", "--unit", "page", "--out", "g"],
-            "unknown unit page",
+            "'page' is not one of 'auto', 'document'",
         ),
         (["graph", "build", "notes.csv", "--lexicon", "terms.tsv", "--memory", "lots", "--out", "g"], "--memory"),
         (["graph", "info", "notes.csv"], "is not a folder"),

@@ -73,12 +73,44 @@ def compare(
 ) -> Comparison:
     """Run what is missing in ``out``, then write the results, tables and plots of all that is there.
 
-    The figures are those of the dev pairs; with ``test`` also those of the test pairs, which are then what is
-    returned. Ask for them once, at the end: what was chosen by test figures has no test figures.
+    Parameters
+    ----------
+    graph
+        The graph.
+    data
+        A data set built on it, or several by name, whose tables stand side by side.
+    methods
+        Names such as "svd+distmult" or "cogstage", or groups such as "paper"; None for the default groups.
+    seeds
+        A number (0, 1, ...) or the seeds themselves.
+    out
+        Folder for the results; finished runs in it are kept.
+    relations
+        The relations to compare on; None for all.
+    jobs
+        Runs at a time, each in a process of its own.
+    ranking_heads
+        Heads that are ranked, at most; 0 turns ranking off.
+    plots
+        Whether to draw.
+    progress
+        Where to report progress.
+    test
+        Also measure on the test pairs, and return those figures. Ask for them once, at the end: what was chosen by
+        test figures has no test figures.
 
-    ``data`` may be several data sets by name (uniform and degree negatives, say): their tables stand side by side.
-    ``seeds`` is a number (0, 1, ...) or the seeds themselves. ``ranking_heads`` heads at most are ranked (0: none).
-    A cell that fails is reported at the end and tried again in the next call.
+    Returns
+    -------
+    Comparison
+        The figures of the dev pairs, or with ``test`` of the test pairs. A run that fails is reported at the end and
+        tried again in the next call.
+
+    Examples
+    --------
+    >>> graph, data = cs.Graph.load("graph"), cs.Dataset.load("data")
+    >>> result = cs.compare(graph, data, ["degree", "always-positive"], 1, "table", plots=False, ranking_heads=0)
+    >>> sorted({row["method"] for row in result.rows()})
+    ['always-positive', 'degree']
     """
     named = {dataset_name(data): data} if isinstance(data, Dataset) else dict(data)
     chosen_seeds = list(range(seeds)) if isinstance(seeds, int) else list(seeds)

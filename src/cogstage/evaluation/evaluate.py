@@ -30,8 +30,32 @@ def evaluate(
 ) -> dict[str, Any]:
     """Figures by relation: each metric with its value and 95 % interval.
 
-    Probabilities are calibrated on dev. Relations that the model was not
-    trained for, or that have no pairs in the split, are left out; asking for one by name is an error.
+    Parameters
+    ----------
+    model, data
+        A trained model, and a data set built on the same graph.
+    split
+        The pairs to evaluate on.
+    relations
+        Relations by name; None for all that the model was trained for and that have pairs in the split.
+    ranking_heads
+        Heads that are ranked, at most; 0 turns ranking off.
+    progress
+        Where to report progress.
+
+    Returns
+    -------
+    dict
+        ``relations`` holds ``pairs``, ``positives`` and ``metrics`` of each relation. Probabilities are calibrated on
+        dev.
+
+    Examples
+    --------
+    >>> model, data = cs.CogStage.load("model"), cs.Dataset.load("data")
+    >>> figures = cs.evaluate(model, data, "dev", ["may_treat"], ranking_heads=0)["relations"]["may_treat"]
+    >>> low, high = figures["metrics"]["auroc"]["interval"]
+    >>> low <= figures["metrics"]["auroc"]["value"] <= high
+    True
     """
     check_choice("split", split, SplitName)
     data.check_fits(model.vocabulary)

@@ -76,14 +76,51 @@ def build_graph(
     bad: BadRows | None = None,
     progress: Progress = SILENT,
 ) -> Built:
-    """Build the graph of ``documents`` and write it to the folder ``out``.
+    """Count co-occurrences in documents and write the graph folder ``out``.
 
-    ``lexicon`` names the terms to look for; coded records need none. ``roll_up`` is a level or a table that takes codes
-    to the concepts they are counted as, ``vocabulary`` the folder of OMOP's concept tables for it (see
-    :func:`cogstage.graph.roll_up.read_roll_up`; an OMOP input is its own). ``memory`` bounds what counting holds; more
-    goes to disk beside ``out``. ``resume`` goes on with the work that an interrupted build of the same inputs left
-    there. ``seed`` is for private release alone, and by default nobody knows it. The graph does not depend on engine,
-    memory, workers or interruptions.
+    Parameters
+    ----------
+    documents
+        Files, folders or glob patterns.
+    out
+        The graph folder; an existing graph is replaced.
+    lexicon
+        The terms to look for in text: tables, or a :class:`~cogstage.corpus.lexicon.Lexicon`. Coded records need none.
+    options
+        How documents become a graph.
+    stop_list
+        Terms to ignore, or a file of them.
+    roll_up, vocabulary
+        A level or a table that takes codes to the concepts they are counted as, and the folder of OMOP's concept
+        tables for it (see :func:`cogstage.graph.roll_up.read_roll_up`; an OMOP input is its own).
+    engine, master
+        Where to count, and the Spark master.
+    memory
+        Bytes that counting may hold; more goes to disk beside ``out``.
+    workers
+        Processes that annotate; all cores by default.
+    resume
+        Continue the work that an interrupted build of the same inputs left beside ``out``.
+    seed
+        For private release alone; by default nobody knows it.
+    bad, progress
+        What becomes of rows that cannot be read, and where to report progress.
+
+    Returns
+    -------
+    Built
+        The numbers of nodes, edges, documents, units and skipped rows. The graph does not depend on engine, memory,
+        workers or interruptions.
+
+    Examples
+    --------
+    >>> rows = ["doc_id\\tcodes", "1\\taspirin;headache", "2\\taspirin;headache", "3\\taspirin;fever"]
+    >>> _ = Path("records.tsv").write_text("\\n".join(rows))
+    >>> built = cs.build_graph("records.tsv", "counted")
+    >>> built.nodes, built.edges
+    (3, 2)
+    >>> cs.Graph.load("counted").count.tolist()
+    [1, 2]
     """
     options = options or BuildOptions()
     check_choice("engine", engine, EngineName)

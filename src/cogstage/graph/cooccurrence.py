@@ -29,6 +29,25 @@ class Graph:
 
     ``in_order[e]`` says in how many patients the source came first, the target came first, or both came on one day;
     None where the order in time was not counted.
+
+    Parameters
+    ----------
+    vocabulary
+        The nodes.
+    source, target, count
+        Ends and counts of the edges, each (E,).
+    made_with
+        How the graph was made, for ``meta.json``.
+    in_order
+        (E, 3), or None.
+
+    Examples
+    --------
+    >>> graph = cs.Graph.load("graph")
+    >>> graph.n_nodes, len(graph.source) == graph.n_edges
+    (200, True)
+    >>> bool(graph.matrix[0, 1] == graph.matrix[1, 0])
+    True
     """
 
     vocabulary: Vocabulary

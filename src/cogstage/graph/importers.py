@@ -56,10 +56,30 @@ def graph_of(
 def import_edges(
     edges: Paths, terms: Paths | None = None, bad: BadRows | None = None, progress: Progress = SILENT
 ) -> Graph:
-    """A table ``source, target, count``, and optionally one of nodes: ``term`` with ``concept, name, type, count``.
+    """A graph from a table of counted pairs.
 
-    A pair may stand in both directions with one count; twice with different counts is a bad row. Terms that the
-    second table lacks are nodes all the same.
+    Parameters
+    ----------
+    edges
+        Tables with the columns source, target and count. A pair may stand in both directions with one count; twice
+        with different counts is a bad row.
+    terms
+        Tables with the column term and optionally concept, name, type and count. Terms that they lack are nodes all
+        the same.
+    bad, progress
+        What becomes of rows that cannot be read, and where to report progress.
+
+    Returns
+    -------
+    Graph
+        Nodes sorted by key. A node without a count gets that of its most frequent pair.
+
+    Examples
+    --------
+    >>> _ = Path("pairs.csv").write_text("source,target,count\\naspirin,headache,12\\nfever,aspirin,7")
+    >>> graph = cs.import_edges("pairs.csv")
+    >>> graph.vocabulary.term, graph.count.tolist()
+    (('aspirin', 'fever', 'headache'), [7, 12])
     """
     bad = bad if bad is not None else BadRows()
     keys: dict[str, int] = {}

@@ -46,27 +46,67 @@ class Private:
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """How documents become a graph. Two builds with equal options and inputs give equal bytes."""
+    """How documents become a graph. Two builds with equal options and inputs give equal bytes.
 
-    unit: Unit = "auto"  # what two terms must share; auto: patient-window for coded records, else document
-    window: int | None = 1  # patient-window: days a bin, None for ever
-    per: Per = "bin"  # patient-window: count bins, or each patient once
-    level: Level = "concept"  # what a node is
-    min_count: int = 1  # terms in fewer units are left out
-    suppress_below: int = 0  # terms and edges seen in fewer patients (documents, without patients) are left out
+    Parameters
+    ----------
+    unit
+        What two terms must share to be counted; "auto" is patient-window for coded records, else document.
+    window, per
+        Patient-window: days per bin (None for ever), and whether to count bins or each patient once.
+    level
+        What a node is: a concept or a term.
+    min_count
+        Terms in fewer units are left out.
+    suppress_below, private
+        Terms and edges of fewer patients (documents, without patients) are left out; differentially private release.
+    order, lag
+        Count which of two terms a patient has first, with at most ``lag`` days between the two (None for any number).
+    until
+        Documents after this day are left out.
+    copies
+        Copied notes of a patient; "auto" drops them where there are patients.
+    keep_context
+        Count negated, family, hypothetical and historical mentions too.
+    content
+        What is counted in a document; "auto" is the codes where there is no lexicon or no text.
+    ambiguity
+        What becomes of a term with several concepts.
+    variants, any_case
+        Match plural and hyphen variants; match abbreviations in any case, and not in their capitals only.
+    context_rules
+        A file of cues, or the language of rules that come with cogstage.
+    format, reader
+        The input format, and options of its reader.
+
+    Examples
+    --------
+    >>> cs.BuildOptions(unit="patient-window", window=30, per="patient", suppress_below=11).lag_days is None
+    True
+    >>> cs.BuildOptions(min_count=0)
+    Traceback (most recent call last):
+    cogstage.errors.UsageError: `min_count` must be at least 1, not 0
+    """
+
+    unit: Unit = "auto"
+    window: int | None = 1
+    per: Per = "bin"
+    level: Level = "concept"
+    min_count: int = 1
+    suppress_below: int = 0
     private: Private | None = None
-    order: bool = False  # count which of two terms a patient has first
-    lag: int | None = 90  # order: days that may lie between the two, None for any number
-    until: datetime.date | None = None  # documents after this day are left out
-    copies: Copies = "auto"  # copied notes of a patient; auto: drop, but not in literature
-    keep_context: bool = False  # count negated, family, hypothetical and historical mentions too
-    content: Content = "auto"  # auto: codes where there is no lexicon or no text
+    order: bool = False
+    lag: int | None = 90
+    until: datetime.date | None = None
+    copies: Copies = "auto"
+    keep_context: bool = False
+    content: Content = "auto"
     ambiguity: Ambiguity = "first"
     variants: bool = False
-    any_case: bool = False  # abbreviations match in any case, and not in their capitals only
-    context_rules: str | None = None  # a file of cues, or the language of rules that come with cogstage
+    any_case: bool = False
+    context_rules: str | None = None
     format: str = "auto"
-    reader: dict[str, Any] = field(default_factory=dict)  # options of the format's reader
+    reader: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, words in (

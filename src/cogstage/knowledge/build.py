@@ -42,12 +42,42 @@ def build_dataset(
     hold_out: HoldOut | None = None,
     progress: Progress = SILENT,
 ) -> Dataset:
-    """Build the data set folder ``out`` and return it; the same input and seed give the same bytes.
+    """Build a data set: facts on a graph, split, with negatives and a leakage report.
 
-    All three kinds of negatives are drawn and saved under ``negatives/``; the one named by ``negatives`` also stands
-    in ``pairs/``, where models and evaluations read. ``split="time"`` takes facts stated before the year ``before`` for
-    train and dev, and later ones for test. Facts that join a pair of ``hold_out`` stand in no split, and the pair is
-    nowhere a negative.
+    Parameters
+    ----------
+    graph, facts
+        The graph, and facts between its concepts.
+    out
+        The data set folder to write.
+    negatives
+        Which negatives stand in ``pairs/``, where models and evaluations read. All three kinds are drawn and saved
+        under ``negatives/``.
+    split, before
+        How facts are dealt to train, dev and test. "time" takes facts stated before the year ``before`` for train and
+        dev, and later ones for test.
+    seed
+        Random seed; the same input and seed give the same bytes.
+    minimum, cap
+        Relations with fewer facts are left out; at most ``cap`` facts per relation are used.
+    relations
+        The relations to use; None for all.
+    hold_out
+        Pairs that stand in no split and are nowhere a negative.
+    progress
+        Where to report progress.
+
+    Returns
+    -------
+    Dataset
+        The data set in ``out``.
+
+    Examples
+    --------
+    >>> from cogstage.data import embedded
+    >>> data = cs.build_dataset(embedded.graph(), embedded.facts(), "built", relations=("contraindicates",), cap=300)
+    >>> len(data.facts("train")), data.relations
+    (210, ('contraindicates',))
     """
     chosen_relations = None if relations is None else tuple(relations)
     options = DatasetOptions(negatives, split, seed, minimum, cap, chosen_relations, before)

@@ -54,6 +54,13 @@ class FittingView:
     Fit on ``train_facts()`` and ``pairs(relation, "train")`` alone. ``pairs(relation, "dev")`` is for stopping early,
     choosing settings and calibrating. The test split is refused. ``is_taken`` answers for training facts alone: whoever
     draws negatives while fitting must not learn from it which pairs are held out.
+
+    Examples
+    --------
+    >>> view = cs.Dataset.load("data").for_fitting()
+    >>> facts = view.train_facts()
+    >>> bool(view.is_taken(facts.head, facts.tail).all())
+    True
     """
 
     relations: tuple[str, ...]
@@ -81,7 +88,26 @@ class FittingView:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A frozen data set. Fit on :meth:`for_fitting`; evaluate with the rest."""
+    """A data set on disk. Fit on :meth:`for_fitting`; evaluate with the rest.
+
+    Parameters
+    ----------
+    relations
+        Names of its relations.
+    vocabulary_hash, n_nodes
+        Of the graph that it was built on.
+    manifest, leakage
+        What :func:`build_dataset` recorded and measured.
+
+    Examples
+    --------
+    >>> data = cs.Dataset.load("data")
+    >>> data.relations
+    ('may_treat', 'causes')
+    >>> pairs = data.pairs("may_treat", "test")
+    >>> len(pairs.head) == len(pairs.tail) == len(pairs.label)
+    True
+    """
 
     relations: tuple[str, ...]
     vocabulary_hash: str

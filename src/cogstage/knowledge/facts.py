@@ -49,6 +49,22 @@ class Facts:
     ``year`` is the earliest in which one of them stated it, None where that is not known. ``matched`` says, for facts
     that were made for a lexicon or graph, which concept of the facts each concept (or term) of theirs stands for; those
     that are not in it stand for themselves. ``unmatched`` are names without a node: name, how often, nearest nodes.
+
+    Parameters
+    ----------
+    head, relation, tail, source
+        One entry per fact.
+    made_with
+        How the facts were made, for ``meta.json``.
+    matched, year, unmatched
+        See above.
+
+    Examples
+    --------
+    >>> treats = [("D1", "may_treat", "D2", source) for source in ("label", "textbook")]
+    >>> facts = cs.Facts.of([*treats, ("D1", "causes", "D3", "label")])
+    >>> len(facts), facts.relations, facts.source
+    (2, {'causes': 1, 'may_treat': 1}, ('label', 'label;textbook'))
     """
 
     head: tuple[str, ...]

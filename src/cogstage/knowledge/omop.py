@@ -36,12 +36,44 @@ def facts_from_omop(
     bad: BadRows | None = None,
     progress: Progress = SILENT,
 ) -> Facts:
-    """Facts between OMOP concept identifiers.
+    """Facts between OMOP concept identifiers from vocabulary tables.
 
-    CONCEPT_RELATIONSHIP reads "concept_id_1 relationship_id concept_id_2". Withdrawn concepts and relationships
-    (invalid_reason) are passed over, and with ``vocabularies`` so are concepts of others. ``names`` works as for UMLS:
-    concepts of a lexicon or graph are matched by identifier, by code (vocabulary_id and concept_code) or by English
-    name within types that agree. The tables may be separated by tabs or commas, or be Parquet.
+    CONCEPT_RELATIONSHIP reads "concept_id_1 relationship_id concept_id_2".
+
+    Parameters
+    ----------
+    folder
+        Folder with CONCEPT and CONCEPT_RELATIONSHIP, separated by tabs or commas, or as Parquet.
+    names
+        Names of a lexicon or graph. Its concepts are matched by identifier, by code (vocabulary_id and concept_code)
+        or by English name within types that agree. Only facts between matched ones are kept.
+    ambiguity
+        What becomes of a concept whose names lead to several identifiers.
+    vocabularies
+        Vocabularies whose concepts are read; none means all.
+    relation_map
+        Table from source relations to relation names; the built-in one by default.
+    keep_invalid
+        Also read withdrawn concepts and relationships (invalid_reason).
+    bad, progress
+        What becomes of rows that cannot be read, and where to report progress.
+
+    Returns
+    -------
+    Facts
+        ``matched`` says what stands for what, ``unmatched`` which concepts of the facts led to no node.
+
+    Examples
+    --------
+    >>> Path("vocabulary").mkdir()
+    >>> concepts = ["1,Aspirin,Drug,RxNorm,Ingredient,S,11,", "2,Headache,Condition,SNOMED,Finding,S,22,"]
+    >>> columns = "concept_id,concept_name,domain_id,vocabulary_id,concept_class_id,standard_concept,concept_code"
+    >>> _ = Path("vocabulary/CONCEPT.csv").write_text("\\n".join([f"{columns},invalid_reason", *concepts]))
+    >>> related = ["concept_id_1,concept_id_2,relationship_id,invalid_reason", "1,2,May treat,"]
+    >>> _ = Path("vocabulary/CONCEPT_RELATIONSHIP.csv").write_text("\\n".join(related))
+    >>> facts = cs.facts_from_omop("vocabulary")
+    >>> facts.head, facts.relation, facts.tail
+    (('1',), ('may_treat',), ('2',))
     """
     folder, bad = Path(folder), bad or BadRows()
     check_choice("ambiguity", ambiguity, Ambiguity)

@@ -78,13 +78,44 @@ def facts_from_umls(
     bad: BadRows | None = None,
     progress: Progress = SILENT,
 ) -> Facts:
-    """Facts between CUIs.
+    """Facts between CUIs from a UMLS Metathesaurus release.
 
-    MRREL reads from CUI2 to CUI1: a row says "CUI2 RELA CUI1". Rows of other ``sources`` (SAB; none means all) and
-    suppressed rows are passed over. Only concepts with a name in ``language`` that is not suppressed take part. With
-    ``names`` (of a lexicon or graph) each of its concepts is matched to a CUI: by being one, by a source code
-    (MRCONSO's SAB and CODE), or by its names within types that agree. Only facts between matched ones are kept;
-    ``Facts.matched`` says what stands for what, ``Facts.unmatched`` which concepts of the facts led to no node.
+    MRREL reads from CUI2 to CUI1: a row says "CUI2 RELA CUI1".
+
+    Parameters
+    ----------
+    meta
+        Folder with MRCONSO.RRF, MRREL.RRF and MRSTY.RRF, plain or gzipped.
+    names
+        Names of a lexicon or graph. Each of its concepts is matched to a CUI: by being one, by a source code
+        (MRCONSO's SAB and CODE), or by its names within types that agree. Only facts between matched ones are kept.
+    ambiguity
+        What becomes of a concept whose names lead to several CUIs.
+    sources
+        Source vocabularies (SAB) whose rows are read; none means all.
+    relation_map
+        Table from source relations to relation names; the built-in one by default.
+    language, keep_suppressed
+        Only concepts with a name in this language take part; suppressed rows are passed over unless kept.
+    bad, progress
+        What becomes of rows that cannot be read, and where to report progress.
+
+    Returns
+    -------
+    Facts
+        ``matched`` says what stands for what, ``unmatched`` which concepts of the facts led to no node.
+
+    Examples
+    --------
+    >>> Path("META").mkdir()
+    >>> _ = Path("META/MRREL.RRF").write_text("C2||CUI|RO|C1||CUI|may_treat|R1||MED-RT|MED-RT|||N||\\n")
+    >>> names = [("C1", "Aspirin"), ("C2", "Headache")]
+    >>> lines = [f"{cui}|ENG|P|L1|PF|S1|Y|A1||||MED-RT|PT|{cui}|{name}|0|N||" for cui, name in names]
+    >>> _ = Path("META/MRCONSO.RRF").write_text("".join(line + "\\n" for line in lines))
+    >>> _ = Path("META/MRSTY.RRF").write_text("C1|T121||Pharmacologic Substance|||\\nC2|T184||Sign or Symptom|||\\n")
+    >>> facts = cs.facts_from_umls("META")
+    >>> facts.head, facts.relation, facts.tail
+    (('C1',), ('may_treat',), ('C2',))
     """
     bad = bad or BadRows()
     check_choice("ambiguity", ambiguity, Ambiguity)

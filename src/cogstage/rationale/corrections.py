@@ -39,7 +39,21 @@ class Correction:
 
 @dataclass(frozen=True)
 class Corrections:
-    """Verdicts in the order they were given; of several on one triple the last holds."""
+    """Verdicts in the order they were given; of several on one triple the last holds.
+
+    Parameters
+    ----------
+    entries
+        The verdicts.
+
+    Examples
+    --------
+    >>> rows = ["head,relation,tail,verdict", "Drug number 4,may_treat,Disorder number 7,right"]
+    >>> _ = Path("corrections.csv").write_text("\\n".join(rows))
+    >>> corrections = cs.Corrections.read("corrections.csv")
+    >>> len(corrections), cs.CogStage.load("model").corrected(corrections).relations
+    (1, ('may_treat', 'causes'))
+    """
 
     entries: tuple[Correction, ...] = ()
 

@@ -33,6 +33,10 @@ def discover(
 
     Parameters
     ----------
+    model
+        A trained model.
+    relation
+        The relation to rank by.
     head, tail
         Node id of the given end; exactly one of them.
     top
@@ -43,6 +47,23 @@ def discover(
         Rank every node of the graph, not only terms on that side of the relation in some training fact.
     k, choose
         How many reasons each prediction shows (None for all), and which.
+    progress
+        Where to report progress.
+
+    Returns
+    -------
+    list of Prediction
+        One per candidate, in order.
+
+    Examples
+    --------
+    >>> model = cs.CogStage.load("model")
+    >>> drug = model.vocabulary.find("Drug number 4")
+    >>> found = cs.discover(model, "may_treat", head=drug, top=3, new_only=True)
+    >>> [prediction.known_fact for prediction in found]
+    [False, False, False]
+    >>> found[0].logit >= found[1].logit >= found[2].logit
+    True
     """
     if (head is None) == (tail is None):
         raise UsageError("discover needs a head or a tail, and not both")

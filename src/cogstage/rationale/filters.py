@@ -21,6 +21,15 @@ class Filter:
         Only triples of this relation, in either direction.
     known_only
         Only triples that are training facts.
+
+    Examples
+    --------
+    >>> prediction = cs.CogStage.load("model").predict("Drug number 4", "Disorder number 5", "may_treat")
+    >>> shown = cs.Filter(relation="may_treat", known_only=True).apply(prediction)
+    >>> all(reason.known_fact for reason in shown.reasons)
+    True
+    >>> abs(shown.rest + sum(r.share for r in shown.reasons) - sum(r.share for r in prediction.reasons)) < 1e-9
+    True
     """
 
     through: str | None = None

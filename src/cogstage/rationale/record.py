@@ -41,7 +41,15 @@ class Association:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One assumption (head, relation, tail) with its share in the decision."""
+    """One assumption (head, relation, tail) with its share in the decision.
+
+    Examples
+    --------
+    >>> prediction = cs.CogStage.load("model").predict("Drug number 4", "Disorder number 5", "may_treat")
+    >>> reason = prediction.reasons[0]
+    >>> len(reason.triple), reason.known_fact or 0 <= reason.relation_probability <= 1
+    (3, True)
+    """
 
     head: Term
     relation: str
@@ -83,6 +91,15 @@ class Prediction:
     """The probability that ``head`` holds ``relation`` to ``tail``, and the reasons that add up to it.
 
     ``logit`` = ``baseline`` + Σ shares of ``reasons_for`` + Σ shares of ``reasons_against`` + ``rest``.
+
+    Examples
+    --------
+    >>> prediction = cs.CogStage.load("model").predict("Drug number 4", "Disorder number 5", "may_treat")
+    >>> total = prediction.baseline + sum(reason.share for reason in prediction.reasons) + prediction.rest
+    >>> abs(total - prediction.logit) < 1e-9
+    True
+    >>> cs.Prediction.from_json(prediction.to_json()).logit == prediction.logit
+    True
     """
 
     head: Term
