@@ -5,11 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 if TYPE_CHECKING:
     from cogstage.estimator import CogStage
 
+# No test measures time: on a busy machine a deadline fails at random.
+hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("untimed")
 
 REAL_SERVICES = (  # files whose tests start servers, browsers, clusters or many processes
     "test_engine_spark",

@@ -39,13 +39,6 @@ class Triples:
         keys: np.ndarray = (self.relation.astype(np.int64) * nodes + self.head) * nodes + self.tail
         return keys
 
-    @classmethod
-    def of_keys(cls, keys: np.ndarray, nodes: int) -> Triples:
-        """What :meth:`keys` encoded."""
-        rest, tail = np.divmod(keys, max(nodes, 1))
-        relation, head = np.divmod(rest, max(nodes, 1))
-        return cls(head.astype(np.int32), relation.astype(np.int16), tail.astype(np.int32))
-
 
 class TripleIndex:
     """Which relations each pair of nodes is known to hold, inverses included.

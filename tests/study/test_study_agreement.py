@@ -15,13 +15,21 @@ from cogstage.study.agreement import (
     bootstrap,
     coincidences,
     disagreement,
+    kappa_of_table,
     krippendorff_alpha,
+    pair_tables,
     sign_flip_test,
     sign_test,
-    weighted_kappa,
 )
 
 NAN = math.nan
+
+
+def weighted_kappa(first: np.ndarray, second: np.ndarray, weight: np.ndarray) -> float:
+    """Cohen's weighted κ; only units that both judged count."""
+    return kappa_of_table(pair_tables(first, second, len(weight)).sum(axis=0), weight)
+
+
 # The data of Krippendorff's "Computing Krippendorff's Alpha-Reliability", section E: four observers, twelve units.
 OBSERVERS = np.array(
     [

@@ -16,6 +16,7 @@ from cogstage.rationale.picture import svg
 from cogstage.rationale.record import Prediction, Reason
 from cogstage.relations import phrase
 from cogstage.reporting import Report, Section, Table, escape
+from cogstage.reporting.report import template
 
 if TYPE_CHECKING:
     from cogstage.estimator import CogStage
@@ -54,17 +55,8 @@ def choose_cases(
 
 def cases_section(cases: Sequence[Case]) -> Section:
     """The cases for a report: each with its picture and its reasons."""
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("cogstage.evaluation"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
     drawn = [{"case": case, "picture": svg(case.prediction)} for case in cases]
-    return Section("Cases", [Markup(environment.get_template("cases.html").render(cases=drawn, phrase=phrase))])
+    return Section("Cases", [Markup(template("cogstage.evaluation", "cases.html").render(cases=drawn, phrase=phrase))])
 
 
 def cases_text(cases: Sequence[Case], form: CaseFormat, title: str) -> str:

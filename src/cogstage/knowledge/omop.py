@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,8 +12,9 @@ import pyarrow.compute as pc
 from cogstage.choices import Ambiguity, check_choice
 from cogstage.corpus.formats.omop import table_files
 from cogstage.knowledge.facts import Facts
-from cogstage.knowledge.matching import Matched, Matcher, Names, unmatched_rows
-from cogstage.knowledge.relation_map import OMOP_RELATIONS, OMOP_TYPES, Oriented, orient, read_relation_map, read_types
+from cogstage.knowledge.matching import Matched, Matcher, Names
+from cogstage.knowledge.relation_map import OMOP_RELATIONS, OMOP_TYPES, read_relation_map, read_types
+from cogstage.knowledge.source_facts import facts_of_statements
 from cogstage.knowledge.streams import find_tables, table_batches
 from cogstage.progress import SILENT, Progress
 from cogstage.tables import BadRows
@@ -86,7 +86,7 @@ def facts_from_omop(
     statements = dict.fromkeys(
         _statements(files["CONCEPT_RELATIONSHIP"], set(rules), keep_invalid, counts, bad, progress)
     )
-    progress.done(f"{counts['rows']:,} rows, {len(statements):,} statements with a relation that is wanted")
+    progress.done(f"{counts['rows']:,} rows, {len(statements):,} statements with a mapped relation")
 
     progress.start("Reading CONCEPT")
     wanted = {concept for first, _, second in statements for concept in (first, second)}
@@ -99,9 +99,6 @@ def facts_from_omop(
         progress.say(f"warning: {folder} has no CONCEPT_SYNONYM; names are matched by the preferred names alone")
 
     matched = Matched() if matcher is None else matcher.decide(frozenset(usable.identifiers), usable.types)
-    targets = set(matched.concept.values()) if names is not None else None
-    unmatched: Counter[str] = Counter()
-    said = Oriented()
 
     def stated() -> Iterator[Statement]:
         for first, relation, second in statements:
@@ -111,31 +108,14 @@ def facts_from_omop(
                 continue
             yield first, relation, second, usable.vocabulary[first]
 
-    def rows() -> Iterator[tuple[str, str, str, str]]:
-        for head, relation, tail, source in orient(stated(), rules, usable.types, said):
-            head, tail = matched.merged.get(head, head), matched.merged.get(tail, tail)
-            missing = [] if targets is None else [end for end in (head, tail) if end not in targets]
-            if missing:
-                counts["not in the lexicon or graph"] += 1
-                unmatched.update(usable.name.get(end, end) for end in missing)
-                continue
-            yield head, relation, tail, source
-
     made_with = {
         "from": "OMOP",
         "relation map": Path(relation_map).name if relation_map else "default",
         "vocabularies": sorted(vocabularies) or "all",
         "ambiguous": ambiguity,
     }
-    facts = Facts.of(rows(), made_with, matched.concept)
-    details = {
-        "CONCEPT_RELATIONSHIP": dict(counts),
-        "turned round by their types": dict(said.turned),
-        "heads and tails of other types": dict(said.other_types),
-        **matched.report(),
-        "bad rows": bad.count,
-    }
-    return replace(facts, made_with={**facts.made_with, **details}, unmatched=unmatched_rows(unmatched, names))
+    counted = ("CONCEPT_RELATIONSHIP", counts)
+    return facts_of_statements(stated(), rules, usable.types, matched, names, usable.name, counted, made_with, bad)
 
 
 def _statements(

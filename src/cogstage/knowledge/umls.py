@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 
 from cogstage.choices import Ambiguity, check_choice
 from cogstage.knowledge.facts import Facts
-from cogstage.knowledge.matching import Matched, Matcher, Names, unmatched_rows
-from cogstage.knowledge.relation_map import UMLS_RELATIONS, UMLS_TYPES, Oriented, orient, read_relation_map, read_types
+from cogstage.knowledge.matching import Matched, Matcher, Names
+from cogstage.knowledge.relation_map import UMLS_RELATIONS, UMLS_TYPES, read_relation_map, read_types
+from cogstage.knowledge.source_facts import facts_of_statements
 from cogstage.knowledge.streams import batches, find_files
 from cogstage.progress import SILENT, Progress
 from cogstage.tables import BadRows
@@ -128,7 +129,7 @@ def facts_from_umls(
     statements = Counter(
         read_statements(files["MRREL.RRF"], set(rules), set(sources), keep_suppressed, counts, bad, progress)
     )
-    progress.done(f"{counts['rows']:,} rows, {len(statements):,} of them with a relation that is wanted")
+    progress.done(f"{counts['rows']:,} rows, {len(statements):,} of them with a mapped relation")
     concepts = {concept for first, _, second, _ in statements for concept in (first, second)}
 
     progress.start("Reading MRCONSO")
@@ -138,22 +139,13 @@ def facts_from_umls(
 
     types = _types(files["MRSTY.RRF"], concepts | (matcher.voted if matcher else set()), bad)
     matched = Matched() if matcher is None else matcher.decide(frozenset(named.identifiers), types)
-    wanted = set(matched.concept.values()) if names is not None else None
-    unmatched: Counter[str] = Counter()
-    said = Oriented()
 
-    def rows() -> Iterator[tuple[str, str, str, str]]:
-        for head, relation, tail, source in orient(statements.elements(), rules, types, said):
-            if head not in named.name or tail not in named.name:
+    def stated() -> Iterator[Statement]:
+        for statement in statements.elements():
+            if statement[0] in named.name and statement[2] in named.name:
+                yield statement
+            else:
                 counts["without a name in the language"] += 1
-                continue
-            head, tail = matched.merged.get(head, head), matched.merged.get(tail, tail)
-            missing = [] if wanted is None else [end for end in (head, tail) if end not in wanted]
-            if missing:
-                counts["not in the lexicon or graph"] += 1
-                unmatched.update(named.name.get(end, end) for end in missing)
-                continue
-            yield head, relation, tail, source
 
     made_with = {
         "from": "UMLS",
@@ -162,15 +154,7 @@ def facts_from_umls(
         "language": language,
         "ambiguous": ambiguity,
     }
-    facts = Facts.of(rows(), made_with, matched.concept)
-    details = {
-        "MRREL": dict(counts),
-        "turned round by their types": dict(said.turned),
-        "heads and tails of other types": dict(said.other_types),
-        **matched.report(),
-        "bad rows": bad.count,
-    }
-    return replace(facts, made_with={**facts.made_with, **details}, unmatched=unmatched_rows(unmatched, names))
+    return facts_of_statements(stated(), rules, types, matched, names, named.name, ("MRREL", counts), made_with, bad)
 
 
 def read_statements(

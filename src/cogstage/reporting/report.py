@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
@@ -12,6 +13,9 @@ from cogstage.artefact import software_version, write_text
 from cogstage.reporting import escape
 from cogstage.reporting.plots import Plot
 from cogstage.reporting.table import Table
+
+if TYPE_CHECKING:
+    import jinja2
 
 DISCLAIMER = "A research tool: nothing here is medical advice."
 
@@ -40,16 +44,7 @@ class Report:
 
     def html(self) -> str:
         """One HTML document: styles and pictures stand inside, and it may load nothing."""
-        import jinja2
-
-        environment = jinja2.Environment(
-            loader=jinja2.PackageLoader("cogstage.reporting"),
-            autoescape=True,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            undefined=jinja2.StrictUndefined,
-        )
-        page = environment.get_template("report.html")
+        page = template("cogstage.reporting", "report.html")
         return page.render(report=self, kind=_kind, version=software_version(), disclaimer=DISCLAIMER)
 
     def markdown(self) -> str:
@@ -87,3 +82,17 @@ def _kind(block: Table | Plot | Markup | str) -> str:
     if isinstance(block, Plot):
         return "plot"
     return "markup" if isinstance(block, Markup) else "text"
+
+
+def template(package: str, name: str) -> jinja2.Template:
+    """A template of a package that escapes what it is given and refuses what it is not."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader(package),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return environment.get_template(name)

@@ -75,11 +75,6 @@ def kappa_of_table(table: np.ndarray, weight: np.ndarray) -> float:
     return float(1.0 - total * (weight * table).sum() / chance) if chance > 0 else math.nan
 
 
-def weighted_kappa(first: np.ndarray, second: np.ndarray, weight: np.ndarray) -> float:
-    """Cohen's weighted κ; only units that both judged count."""
-    return kappa_of_table(pair_tables(first, second, len(weight)).sum(axis=0), weight)
-
-
 def coincidences(ratings: np.ndarray, levels: int) -> np.ndarray:
     """For each unit of (raters, units) its coincidences (levels, levels): each ordered pair of answers to it counts
     1 / (answers to it - 1)."""
