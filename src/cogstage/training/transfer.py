@@ -18,7 +18,6 @@ from __future__ import annotations
 import copy
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch.nn import functional as F
 
@@ -62,7 +61,7 @@ def move_network(
     """
     ppmi = other[0].lazy_ppmi(network.config.ppmi_shift, network.config.ppmi_smoothing)
     moved = _renumbered(network, place)
-    _fold_in(moved, ppmi.csr(), place >= 0)
+    _fold_in(moved, ppmi, place >= 0)
     _learn_recall(moved, ppmi, seed)
     with torch.no_grad():
         vectors = network.recognition.fact_vectors.numpy()
@@ -108,18 +107,17 @@ def _renumbered(network: Network, place: np.ndarray) -> Network:
 
 
 @torch.no_grad()
-def _fold_in(network: Network, ppmi: sp.csr_matrix, known: np.ndarray) -> None:
+def _fold_in(network: Network, ppmi: Ppmi, known: np.ndarray) -> None:
     """Vectors of the terms that the network has not met, from those it has."""
     new = np.flatnonzero(~known)
     if not len(new):
         return
-    recall, old = network.recall, np.flatnonzero(known)
-    rows, columns = ppmi[new][:, old], ppmi[old][:, new].T.tocsr()
-    for vectors, other, counts in ((recall.term, recall.context, rows), (recall.context, recall.term, columns)):
-        basis = other[torch.from_numpy(old)].double().numpy()
+    recall = network.recall
+    for vectors, other, matrix in ((recall.term, recall.context, ppmi), (recall.context, recall.term, ppmi.T)):
+        basis = other.double().numpy() * known[:, None]  # rows of new terms are 0
         square = basis.T @ basis
         square += RIDGE * np.trace(square) / len(square) * np.eye(len(square))
-        solved = np.linalg.solve(square, (counts @ basis).T).T
+        solved = np.linalg.solve(square, (matrix @ basis)[new].T).T
         vectors[torch.from_numpy(new)] = torch.from_numpy(solved).to(vectors.dtype)
 
 
