@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 from sqlalchemy import select
-from study_material import small_study
+from study_material import crossover_study, small_study
 from study_stores import PASSWORD
 from web_browser import Server
 
@@ -20,25 +20,38 @@ from cogstage.study import schema
 from cogstage.study.access import Invitation
 from cogstage.study.folder import create_folder, open_folder
 
-REVIEWERS, CASES, CLICKS = 20, 5, 20
-FIELDS = [f"score-{letter}-{n}" for letter in "AB" for n in range(5)] + ["familiar-head", "familiar-tail", "compare"]
+REVIEWERS, CLICKS = 20, 20
+Choices = dict[str, list[str]]
+FAMILIAR = ["yes", "no", "kind_of"]
+ASKED: dict[str, Choices] = {  # the questions of each protocol's page, with some of their answers
+    "sets": {f"score-{letter}-{n}": ["0", "1", "2", "3"] for letter in "AB" for n in range(5)}
+    | {"familiar-head": FAMILIAR, "familiar-tail": FAMILIAR, "compare": ["A", "B", "same"]},
+    "crossover": {
+        "familiar-head": FAMILIAR,
+        "familiar-tail": FAMILIAR,
+        "verdict": ["yes", "no"],
+        "confidence": ["0", "1", "2", "3"],
+    },
+}
+STUDIES = {"sets": lambda: small_study(cases=5), "crossover": lambda: crossover_study(8)}
 
 
-def clicks(seed: int) -> Iterator[tuple[int, str, str]]:
+def clicks(seed: int, cases: int, asked: Choices) -> Iterator[tuple[int, str, str]]:
     """Case, field and value, with many answers changed again."""
     rng = random.Random(seed)
     for _ in range(CLICKS):
-        field = rng.choice(FIELDS)
-        choices = {"f": ["yes", "no", "kind_of"], "c": ["A", "B", "same"]}.get(field[0], ["0", "1", "2", "3"])
-        yield rng.randint(1, CASES), field, rng.choice(choices)
+        field = rng.choice(list(asked))
+        yield rng.randint(1, cases), field, rng.choice(asked[field])
 
 
 class Reviewer(threading.Thread):
     """Clicks one after the other; a click that was not acknowledged is sent again, as the page's script does."""
 
-    def __init__(self, url: str, invitation: Invitation, seed: int, clicked: threading.Semaphore) -> None:
+    def __init__(
+        self, url: str, invitation: Invitation, planned: list[tuple[int, str, str]], clicked: threading.Semaphore
+    ) -> None:
         super().__init__()
-        self.url, self.invitation, self.seed, self.clicked = url, invitation, seed, clicked
+        self.url, self.invitation, self.planned, self.clicked = url, invitation, planned, clicked
         self.acknowledged: list[tuple[int, str, str]] = []
         self.retries = 0
         self.problem: BaseException | None = None
@@ -55,7 +68,7 @@ class Reviewer(threading.Thread):
         page = self._insist(client, "GET", "/start", 200).text
         token = re.findall(r'data-token="(\w+)"', page)[0]
         self._insist(client, "POST", "/start", 303, data={"form_token": token})
-        for case, field, value in clicks(self.seed):
+        for case, field, value in self.planned:
             body = {"answers": {field: value}, "seconds": 0.5}
             self._insist(client, "POST", f"/case/{case}/save", 200, json=body, headers={"X-Form-Token": token})
             self.acknowledged.append((case, field, value))
@@ -75,19 +88,26 @@ class Reviewer(threading.Thread):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("protocol", ["sets", "crossover"])
 def test_killed_in_the_middle_of_twenty_reviewers(
-    database_url: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    protocol: str, database_url: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "study"
-    create_folder(folder, small_study(cases=CASES), PASSWORD, {}, database_url)
+    study = STUDIES[protocol]()
+    assert study.is_crossover == (protocol == "crossover")
+    create_folder(folder, study, PASSWORD, {}, database_url)
     opened = open_folder(folder, database_url)
     invitations = [opened.access.invite(f"Dr {n}") for n in range(REVIEWERS)]
+    before = {entry.reviewer.id: opened.answers.placements(entry.reviewer.id) for entry in invitations}
     if database_url:
         monkeypatch.setenv("COGSTAGE_DATABASE", database_url)
     server = Server("study", "serve", str(folder))
     clicked = threading.Semaphore(0)
     with server:
-        reviewers = [Reviewer(server.url, entry, n, clicked) for n, entry in enumerate(invitations)]
+        reviewers = [
+            Reviewer(server.url, entry, list(clicks(n, len(study.cases), ASKED[protocol])), clicked)
+            for n, entry in enumerate(invitations)
+        ]
         for thread in reviewers:
             thread.start()
         for _ in range(2):  # killed twice, each time after a quarter of all clicks
@@ -104,6 +124,9 @@ def test_killed_in_the_middle_of_twenty_reviewers(
     stored = 0
     for thread in reviewers:
         person = thread.invitation.reviewer.id
+        assert opened.answers.placements(person) == before[person]  # the same order and arms as before the kills
+        if study.is_crossover:
+            assert sum(placed.bare for placed in before[person]) == len(study.cases) // 2
         expected: dict[tuple[str, str], str] = {}
         for case, field, value in thread.acknowledged:
             form = opened.answers.form(person, case)
