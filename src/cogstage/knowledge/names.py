@@ -1,4 +1,4 @@
-"""One way to compare names: over case, hyphens, suffixes, British and American spelling, plurals and word order.
+"""One way to compare names: over case, suffixes, hyphens, British and American spelling, plurals and word order.
 
 Each step adds to the one before it, so the first step at which two names agree says what sets them apart.
 ``name_rules.tsv`` holds the suffixes, spellings and code systems.
@@ -7,6 +7,7 @@ Each step adds to the one before it, so the first step at which two names agree 
 from __future__ import annotations
 
 import re
+from difflib import SequenceMatcher
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -15,15 +16,16 @@ from cogstage.corpus.tokens import casefold_text
 from cogstage.tables import read_rows
 
 _FILE = Path(__file__).parent / "name_rules.tsv"
-_AT_END = frozenset({"our", "tre", "bre", "yse"})  # elsewhere in a word these are no matter of spelling
+_ROMAN = re.compile(r"(ix|iv|v?i{1,3}|x{1,2})")
+_AT_END = frozenset({"our", "tre", "bre"})  # elsewhere in a word these are no matter of spelling
 
 
 class NameStep(str, Enum):
     """Up to which difference two names agree."""
 
     CASE = "case and spaces"
-    HYPHENS = "hyphens and punctuation"
     SUFFIX = "suffixes like (substance)"
+    HYPHENS = "hyphens and punctuation"
     SPELLING = "British or American spelling"
     PLURAL = "plurals"
     ORDER = "word order"
@@ -49,16 +51,37 @@ def forms(name: str) -> tuple[str, ...]:
     case = casefold_text(name)
     short = endings.sub("", tags.sub("", case))
     american = spelling.sub(lambda found: _rules("spelling")[found.group()], short)
-    words = [_singular(word) for word in _words(american)]
-    # Sorting the pieces of a systematic name ("2-amino-3-chloro...") would make another substance of it.
-    ordered = sorted(words) if not any(c.isdigit() for word in words for c in word) else words
-    ordered = [word for word in ordered if word not in ("of", "the", "and")] or ordered
-    spaced = (_words(case), _words(short), _words(american), words)
-    return (case, *map(_squeezed, spaced), " ".join(ordered))
+    singular = [_singular(word) for word in _words(american)]
+    squeezed = map(_squeezed, (_words(short), _words(american), singular))
+    return (case, short, *squeezed, " ".join(sorted(_movable(american))))
+
+
+def likeness(one: str, other: str) -> tuple[float, float]:
+    """How alike two names are written, whatever the order of their words, then as they stand: larger is more alike."""
+    turned = (" ".join(sorted(_words(name))) for name in (one, other))
+    return SequenceMatcher(None, *turned).ratio(), SequenceMatcher(None, one, other).ratio()
 
 
 def _words(name: str) -> list[str]:
     return re.findall(r"[^\W_]+", name.replace("'s", "s").replace("’s", "s"))
+
+
+def _movable(name: str) -> list[str]:
+    """The parts of a name whose order says nothing, in the singular.
+
+    A number or letter stays with the word before it ("type 2", "factor VIII", "vitamin B"), and the pieces of a
+    systematic name ("2-amino-3-chlorophenol") stay together: moved, they would make another substance of it.
+    """
+    parts: list[str] = []
+    for chunk in name.split():
+        words = [_singular(word) for word in _words(chunk)]
+        whole = any(c.isdigit() for c in chunk)
+        for piece in filter(None, [_squeezed(words)] if whole else words):
+            if parts and (len(piece) == 1 or piece.isdigit() or _ROMAN.fullmatch(piece)):
+                parts[-1] += piece
+            elif piece not in ("of", "the", "and"):
+                parts.append(piece)
+    return parts
 
 
 def _squeezed(words: list[str]) -> str:
@@ -72,10 +95,14 @@ def _singular(word: str) -> str:
         return word
     if word.endswith("ies") and len(word) > 4:
         return word[:-3] + "y"
-    if word.endswith(("ses", "xes", "zes", "ches", "shes", "sis")):
+    if word.endswith("itides"):
+        return word[:-4] + "is"
+    if word.endswith(("ses", "xes", "zes", "ches", "shes", "sis", "xis", "omata")):
         return word[:-2]
     if word.endswith(("ss", "us", "is")):
         return word
+    if len(word) > 5 and word.endswith("i") and word[-2] not in "aeiou":
+        return word[:-1] + "us"  # calculi
     return word.removesuffix("s").removesuffix("e")
 
 
