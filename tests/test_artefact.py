@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_disk import small_disk
 
 from cogstage import artefact
 from cogstage.artefact import META, lock_folder, new_file, new_folder, read_meta, safe_name, to_json
@@ -172,29 +172,21 @@ def test_unsafe_names() -> None:
             safe_name(name, "manifest.json")
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)], capture_output=True, check=False
-    )
-    if done.returncode != 0:
-        pytest.skip("a small tmpfs cannot be mounted here")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        check_full(disk)
 
 
-def test_a_full_disk_is_one_line(small_disk: Path) -> None:
-    write(small_disk / "g")
+def check_full(disk: Path) -> None:
+    write(disk / "g")
     with (
         pytest.raises(CogstageError, match="no space left on the disk") as caught,
-        new_folder(small_disk / "g", "graph", {}) as folder,
+        new_folder(disk / "g", "graph", {}) as folder,
     ):
         (folder / "big").write_bytes(bytes(1 << 20))
     assert "\n" not in str(caught.value)
     full = pytest.raises(CogstageError, match="no space left on the disk")
-    with full, new_file(small_disk / "a.npy") as temporary, temporary.open("wb") as handle:
+    with full, new_file(disk / "a.npy") as temporary, temporary.open("wb") as handle:
         np.save(handle, np.zeros(1 << 17))
-    assert read_meta(small_disk / "g", "graph")
-    assert [path.name for path in small_disk.iterdir()] == ["g"]
+    assert read_meta(disk / "g", "graph")
+    assert [path.name for path in disk.iterdir()] == ["g"]

@@ -33,6 +33,14 @@ def test_wrong_use_is_one_line_and_exit_code_2(arguments: list[str]) -> None:
     assert done.stderr.startswith("cogstage: ")
 
 
+def test_a_name_that_no_file_can_have_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "edges.tsv").write_text("source\ttarget\tcount\na\tb\t5\n")
+    done = cogstage("graph", "import", "edges", str(tmp_path / "edges.tsv"), "--out", str(tmp_path / ("x" * 300)))
+    assert done.returncode in (1, 2)
+    assert "name too long" in done.stderr
+    assert "unexpected" not in done.stderr
+
+
 def test_debug_shows_the_traceback() -> None:
     done = cogstage("nonsense", "--debug")
     assert done.returncode == 2

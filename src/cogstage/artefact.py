@@ -32,6 +32,7 @@ FORMAT_VERSION = 1
 META = "meta.json"
 LIVE = re.compile(r"\.sqlite(-\w+)?$")  # databases change while they are used, so they have no fixed hash
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FULL_DISK = "no space left on the disk; free some and run the command again"
 BLOCK = 1 << 22
 
 
@@ -92,7 +93,7 @@ def one_line_if_full(path: Path) -> Iterator[None]:
         raise
     except Exception as error:
         if _disk_is_full(error, path):
-            raise CogstageError(f"{path}: no space left on the disk; free some and run the command again") from error
+            raise CogstageError(f"{path}: {FULL_DISK}") from error
         raise
 
 
@@ -115,8 +116,13 @@ def new_file(path: Path, mode: int = 0o644, durable: bool = True) -> Iterator[Pa
     A file that need not outlive a power cut (``durable=False``) does not wait for the disk.
     """
     with one_line_if_full(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        except OSError as error:
+            if error.errno in FULL:
+                raise
+            raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
         os.close(descriptor)
         temporary = Path(name)
         try:

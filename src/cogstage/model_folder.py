@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from cogstage.artefact import is_artefact, new_folder, read_meta, to_json, write_text
+from cogstage.artefact import is_artefact, lock_folder, new_folder, read_meta, to_json, write_text
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.pair_counts import PairCounts
@@ -89,10 +90,18 @@ class Fitted:
 
     def save(self, path: Path) -> None:
         """Write the folder; a checkpoint within it goes when the finished model takes its place."""
-        aside = path.parent / f".{path.name}.{CHECKPOINT}"
+        aside = _aside(path)
         if _only_checkpoint(path):  # a training that was under way here and is now finished
             shutil.rmtree(aside, ignore_errors=True)
             os.replace(path / CHECKPOINT, aside)
+        try:
+            self._write(path)
+        except BaseException:
+            _put_back(path)
+            raise
+        shutil.rmtree(aside, ignore_errors=True)
+
+    def _write(self, path: Path) -> None:
         about = {"seed": self.seed, "preset": self.preset, "privacy": self.privacy, "graph": self.graph_hash}
         with new_folder(path, "model", about) as folder:
             parameters = {name: value.detach().contiguous() for name, value in self.network.named_parameters()}
@@ -117,7 +126,6 @@ class Fitted:
             names = pa.array([self.relations[number] for number in self.facts.relation.tolist()], pa.string())
             table = pa.table({"head_id": self.facts.head, "relation": names, "tail_id": self.facts.tail})
             pq.write_table(table, folder / "facts_train.parquet", compression="zstd")
-        shutil.rmtree(aside, ignore_errors=True)
 
     @classmethod
     def load(cls, path: Path) -> Fitted:
@@ -173,6 +181,9 @@ def _network(
 
 def check_output(path: Path) -> None:
     """Raise before a long training if a model could not be written to ``path`` in the end."""
+    if _aside(path).is_dir():
+        with suppress(UsageError), lock_folder(path):  # not while another process writes its model
+            _put_back(path)
     free = not path.exists() or (path.is_dir() and not any(path.iterdir()))
     if not (free or is_artefact(path, "model") or _only_checkpoint(path)):
         raise UsageError(f"{path} exists and is not a model folder; choose another output folder or remove it")
@@ -183,6 +194,19 @@ def check_output(path: Path) -> None:
             path.rmdir()  # a training that cannot start leaves nothing behind
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def _aside(path: Path) -> Path:
+    """Where the checkpoint is while the finished model is written."""
+    return path.parent / f".{path.name}.{CHECKPOINT}"
+
+
+def _put_back(path: Path) -> None:
+    """Give a training whose model could not be written, or was killed meanwhile, its checkpoint back."""
+    aside, inside = _aside(path), any(path.iterdir()) if path.is_dir() else path.exists()
+    if aside.is_dir() and not inside:
+        path.mkdir(exist_ok=True)
+        os.replace(aside, path / CHECKPOINT)
 
 
 def _only_checkpoint(path: Path) -> bool:

@@ -86,6 +86,12 @@ def run(arguments: list[str] | None = None) -> None:
         sys.stderr.close()
         sys.exit(1)
     except Exception as error:
+        from cogstage.artefact import FULL, FULL_DISK
+
+        if isinstance(error, OSError) and error.errno in FULL:
+            _fail(f"{error.filename or 'the output'}: {FULL_DISK}", 1, debug)
+        if isinstance(error, OSError) and error.filename and error.strerror:
+            _fail(f"{error.filename}: {error.strerror}", 1, debug)
         _fail(f"unexpected {type(error).__name__}: {error} (run again with --debug for the traceback)", 1, debug)
 
 

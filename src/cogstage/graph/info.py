@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from cogstage.artefact import new_file
 from cogstage.errors import UsageError
 from cogstage.graph.cooccurrence import Graph
 
@@ -74,10 +76,13 @@ def plot_degrees(graph: Graph, path: Path | str) -> None:
     axes.set_ylabel("terms with at least as many")
     axes.set_title(f"{graph.n_nodes:,} terms, {graph.n_edges:,} edges")
     axes.grid(alpha=0.3)
+    drawn = io.BytesIO()
     try:
-        figure.savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
+        figure.savefig(drawn, dpi=150, format=path.suffix[1:] or "png")
+    except ValueError as error:
         raise UsageError(f"{path} cannot be written: {error}") from None
+    with new_file(path) as temporary:
+        temporary.write_bytes(drawn.getvalue())
 
 
 def description_text(about: dict[str, Any]) -> str:

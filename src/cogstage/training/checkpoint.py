@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import xxhash
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -38,8 +39,9 @@ class Checkpoint:
             meta = {"kind": "checkpoint", "format": FORMAT_VERSION, "version": software_version(), "made_with": {}}
             write_text(self.path / META, to_json(meta))
         kept = {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
+        said = json.dumps(info)
         with new_file(self.path / FILE) as temporary:
-            save_file(kept, temporary, {"info": json.dumps(info)})
+            save_file(kept, temporary, {"info": said, "check": _check(kept, said)})
         self._written = time.monotonic()
 
     @property
@@ -54,10 +56,22 @@ class Checkpoint:
             return None
         try:
             with safe_open(file, "pt") as opened:
-                info = json.loads(opened.metadata()["info"])
-                return {name: opened.get_tensor(name).clone() for name in opened.keys()}, info  # noqa: SIM118
+                said, check = opened.metadata()["info"], opened.metadata()["check"]
+                tensors = {name: opened.get_tensor(name).clone() for name in opened.keys()}  # noqa: SIM118
+            if _check(tensors, said) != check:
+                raise ValueError("its hash differs")
+            return tensors, json.loads(said)
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
             raise CogstageError(f"{file} is damaged ({error}); train again without `resume`") from error
+
+
+def _check(tensors: Mapping[str, Tensor], info: str) -> str:
+    """Hash of all that a checkpoint holds."""
+    digest = xxhash.xxh3_128(info.encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return str(digest.hexdigest())
 
 
 def copy_weights(module: torch.nn.Module) -> dict[str, Tensor]:
