@@ -188,12 +188,21 @@ def column_names(path: Path) -> list[str]:
         raise CogstageError(f"{path} is damaged or cut short: {error}") from error
 
 
-def _columns(path: Path, names: Sequence[str], required: Sequence[str], renames: dict[str, str]) -> dict[str, int]:
-    """Position of each column by our name for it; a needed one that is missing is an error with what is there."""
+def _columns(
+    path: Path, names: Sequence[str], wanted: Sequence[str], required: Sequence[str], renames: dict[str, str]
+) -> dict[str, int]:
+    """Position of each wanted column by our name for it; one that is missing or there twice is an error."""
     positions: dict[str, int] = {}
+    seen: set[str] = set()
     for position, name in enumerate(names):
-        ours = name.strip().lower()
-        positions.setdefault(renames.get(ours, ours), position)
+        theirs = name.strip().lower()
+        ours = renames.get(theirs, theirs)
+        if ours not in wanted:
+            continue
+        if theirs in seen:
+            raise CogstageError(f"{path}:1: the column {name.strip()} is there twice; rename or remove one")
+        seen.add(theirs)
+        positions.setdefault(ours, position)
     for column in required:
         if column not in positions:
             there = ", ".join(names) or "none"
@@ -209,7 +218,7 @@ def _separated(
         _, header = next(records, (0, None))
         if header is None:
             raise CogstageError(f"{path}: the file is empty")
-        positions = _columns(path, header, required, renames)
+        positions = _columns(path, header, wanted, required, renames)
         kept = {column: positions[column] for column in wanted if column in positions}
         for line, record in records:
             yield Row({c: record[p] or None for c, p in kept.items()}, str(path), line)
@@ -286,7 +295,7 @@ def _parquet(
         raise CogstageError(f"{path} is not a readable Parquet file: {error}") from error
     with table:
         names = table.schema_arrow.names
-        positions = _columns(path, names, required, renames)
+        positions = _columns(path, names, wanted, required, renames)
         kept = {column: names[positions[column]] for column in wanted if column in positions}
         number, begun, size, rows = 0, meter.position, path.stat().st_size, max(table.metadata.num_rows, 1)
         for batch in table.iter_batches(batch_size=PARQUET_ROWS, columns=list(kept.values())):

@@ -109,6 +109,15 @@ def test_bad_rows_are_named_or_counted(tmp_path: Path, name: str, content: str |
     assert len(bad.first) == 1
 
 
+@pytest.mark.parametrize("content", ["", "\n\n", "doc_id\ttext\tText\n1\tx\ty\n"])
+def test_headers_that_cannot_be_read(tmp_path: Path, content: str) -> None:
+    """A column that is there twice could mean either: better no count than a wrong one."""
+    with pytest.raises(CogstageError, match="the column Text is there twice" if content.strip() else "is empty"):
+        read(put(tmp_path / "a.tsv", content), "table")
+    other = put(tmp_path / "b.tsv", "doc_id\tnote\ttext\tnote\n1\tx\ty\tz\n")
+    assert [d.text for d in read(other)] == ["y"]  # nobody asks for the column that is there twice
+
+
 def test_good_rows_around_a_bad_one_are_kept(tmp_path: Path) -> None:
     bad = BadRows(skip=True)
     path = put(tmp_path / "a.tsv.gz", b"doc_id\ttext\n1\tx\n2\tna\xefve\n3\n4\tna\xc3\xafve\n")

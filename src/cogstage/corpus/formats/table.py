@@ -76,7 +76,9 @@ class TableReader(Reader):
             return self._records(path)
         if not columns and table_kind(path) == "json":  # no line could be read: say why
             return self._documents(path, with_codes=False)
-        there = ", ".join(sorted(columns)) or "none"
+        if not columns:
+            raise CogstageError(f"{path}: the file is empty")
+        there = ", ".join(sorted(columns))
         raise CogstageError(
             f"{path}:1: no column text (documents: doc_id, text) and no column code "
             f"(coded records: patient_id, date, code); the columns are {there}"
