@@ -170,3 +170,28 @@ def test_both_worlds_of_a_real_model_meet_in_a_study(small_model_folder: Path, s
     for case in study.cases:
         first, second = (entry.rationales for entry in case.sets)
         assert [r.against for r in first] == [r.against for r in second]
+
+
+def test_the_published_model_is_a_source(tmp_path: Path, small_model_folder: Path) -> None:
+    """A model of the preset `paper` beside the default one: its reasons in its own order, its own probability."""
+    graph, data = small_data()
+    quick = {"dimension": 16, "associations": 6, "negatives": 10, "epochs": 2, "patience": 2, "learning_rate": 0.01}
+    paper = CogStage("may_treat", preset="paper", **quick).fit(graph, data)
+    paper.save(tmp_path / "paper")
+    test, term = data.pairs("may_treat", "test"), graph.vocabulary.term
+    labels = {
+        (term[h], "may_treat", term[t]): int(label)
+        for h, t, label in zip(test.head, test.tail, test.label, strict=True)
+    }
+    source = read_source("paper", tmp_path / "paper", labels, 5)
+    assert source.predictions
+    for pair, said in list(source.predictions.items())[:20]:
+        record = paper.predict(pair[0], pair[2], pair[1])
+        assert said.probability == pytest.approx(record.probability, abs=1e-6)
+        shares = {(r.head.name, r.relation, r.tail.name): r.share for r in record.reasons}
+        for reason in said.reasons:
+            assert reason.weight == pytest.approx(shares[reason.head, reason.relation, reason.tail], abs=1e-6)
+    assert sum(bool(said.reasons) for said in source.predictions.values()) > len(labels) / 2
+    default = read_source("default", small_model_folder, labels, 5)
+    study = draw_study([source, default], labels, StudyOptions(cases=2, relation="may_treat", judged_by="first"))
+    assert study.sources == ("paper", "default")
