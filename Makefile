@@ -3,6 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := .stamps
+# Every file is checked against the hashes in locks/. torch has several builds, so it is pinned by version alone; the
+# same holds for what another platform needs beyond the locks.
+LOCKED := $(BIN)/pip install --quiet --require-hashes --no-deps --no-build-isolation
+OWN := $(BIN)/pip install --quiet --constraint constraints.txt --no-build-isolation --editable
 
 .PHONY: demo test test-fast lint types imports unit bench mutants browser sbom docs clean
 
@@ -36,13 +40,13 @@ mutants: $(STAMPS)/all
 
 # The documentation site in site/, from docs/; a broken link or a page outside the navigation is an error.
 docs: $(STAMPS)/core
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[docs]"
+	$(LOCKED) --requirement locks/docs.txt
 	$(BIN)/python scripts/reference_pages.py
 	$(BIN)/mkdocs build --strict --quiet
 
 # What is installed, with versions and licences, as a CycloneDX file for those who must check it.
 sbom: $(STAMPS)/core
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[sbom]"
+	$(LOCKED) --requirement locks/sbom.txt
 	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --of JSON -o sbom.json $(BIN)/python
 
 # Chromium for the pages, PostgreSQL for the study's second store, Java for Spark: installed where that is possible,
@@ -52,20 +56,20 @@ browser:
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet --require-hashes --requirement locks/build.txt
 
-$(STAMPS)/core: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --constraint constraints.txt torch==2.13.0
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+$(STAMPS)/core: pyproject.toml constraints.txt locks/core.txt | $(VENV)/bin/python
+	$(LOCKED) --requirement locks/core.txt
+	$(OWN) .
 	@mkdir -p $(STAMPS) && touch $@
 
-$(STAMPS)/all: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --constraint constraints.txt torch==2.13.0
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[spark,baselines,postgres,tensorboard,mcp,docs,test]"
+$(STAMPS)/all: pyproject.toml constraints.txt locks/core.txt locks/test.txt | $(VENV)/bin/python
+	$(LOCKED) --requirement locks/core.txt --requirement locks/test.txt
+	$(OWN) ".[spark,baselines,postgres,tensorboard,mcp,docs,test]"
 	@mkdir -p $(STAMPS) && touch $@ $(STAMPS)/core
 
 $(STAMPS)/bench: $(STAMPS)/all
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[bench]"
+	$(LOCKED) --requirement locks/bench.txt
 	@touch $@
 
 clean:
