@@ -58,8 +58,8 @@ def forms(name: str) -> tuple[str, ...]:
 
 def likeness(one: str, other: str) -> tuple[float, float]:
     """How alike two names are written, whatever the order of their words, then as they stand: larger is more alike."""
-    turned = (" ".join(sorted(_words(name))) for name in (one, other))
-    return SequenceMatcher(None, *turned).ratio(), SequenceMatcher(None, one, other).ratio()
+    turned = [" ".join(sorted(_words(name))) for name in (one, other)]
+    return SequenceMatcher(None, turned[0], turned[1]).ratio(), SequenceMatcher(None, one, other).ratio()
 
 
 def _words(name: str) -> list[str]:
