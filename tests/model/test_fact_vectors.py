@@ -38,7 +38,8 @@ def literal(ppmi: np.ndarray, facts: list[tuple[int, int, int]], weight: float =
         column = sum(1 for _, other_k, other_j in both if (other_k, other_j) == (k, j))
         table[i, k * terms + j] = 1 / math.sqrt(column)
     parts = []
-    for part, scale in ((ppmi, 1.0), (table, weight)):
+    many = (table > 0).sum(axis=1, keepdims=True)
+    for part, scale in ((ppmi, 1.0), (table, weight * np.sqrt(many / (many + 4)))):
         length = np.sqrt((part**2).sum(axis=1, keepdims=True))
         parts.append(scale * part / np.where(length > 0, length, 1.0))
     return np.concatenate(parts, axis=1)

@@ -2,9 +2,10 @@
 
     p(j|i)  = softmax over all of V of υ'_j·υ_i             target  p̂(j|i) = PPMI(i,j) / Σ_k PPMI(i,k)
     L_n     = -Σ_j p̂(j|i) log p(j|i), averaged over the nodes of a batch
-    ρ       = U·√S of the truncated SVD of A = [ P | λ·F ], the rows of P and of F scaled to length 1:
-              P  PPMI
-              F  1/√n_kj in row i and column (k, j) for a training fact (i, k, j); the column has n_kj facts
+    ρ       = U·√S of the truncated SVD of A = [ P | λ·F ]
+              P  PPMI, each row scaled to length 1
+              F  1/√n_kj in row i and column (k, j) for a training fact (i, k, j), where the column has n_kj facts;
+                 the row of a term with n facts scaled to length √(n / (n + 4))
     ℓ(h,i)  = cosine of the centred towers of h and i (stage 2 makes the towers from υ and ρ)
 
 The associations of a term are the N likest candidates (terms of the training facts), the term itself excluded.
@@ -24,6 +25,7 @@ from cogstage.graph.ppmi import Ppmi
 from cogstage.model.fast.recall import cross_entropy
 from cogstage.model.fast.svd import truncated_svd
 
+FEW = 4  # facts of a term at which ρ trusts them half as much as it ever does
 CHUNK = 1 << 22  # likenesses held at once: 16 MB in float32
 
 
@@ -107,7 +109,8 @@ class SideBySide:
         columns, column, often = np.unique(keys, return_inverse=True, return_counts=True)
         table = sp.csr_matrix((1.0 / np.sqrt(often[column]), (rows, column)), (terms, len(columns)))
         length = np.sqrt(np.asarray(table.multiply(table).sum(axis=1)).ravel())
-        table = sp.diags_array(weight * _inverse(length)) @ table
+        many = np.diff(table.indptr)
+        table = sp.diags_array(weight * np.sqrt(many / (many + FEW)) * _inverse(length)) @ table
         return cls(ppmi, _inverse(ppmi.lengths()), table.tocsr(), columns)
 
     @property
