@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from cogstage.estimator import CogStage
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import Dataset, FittingView
 from cogstage.model.config import Config
+from cogstage.model.decision import Decision
 from cogstage.model.network import Network
 from cogstage.progress import Silent
 from cogstage.training.measures import dev_measures
@@ -146,15 +148,18 @@ def test_stage_3_asks_the_recognition_that_has_not_seen_the_fold(
     asked: list[tuple[int | None, bool]] = []
     forward = Network.forward
 
+    dev = small[1].pairs("may_treat", "dev")
+    of_dev = set(zip(dev.head.tolist(), dev.tail.tolist(), strict=True))
+
     def watched(self: Network, head, tail, target, ready, knowledge, hidden=None):  # type: ignore[no-untyped-def]
-        if self.training and torch.is_grad_enabled():
-            right = ready.recognition is (self.recognition if hidden is None else self.folds[hidden])
-            asked.append((hidden, right))
+        right = ready.recognition is (self.recognition if hidden is None else self.folds[hidden])
+        right &= (hidden is None) == (set(zip(head.tolist(), tail.tolist(), strict=True)) <= of_dev)
+        asked.append((hidden, right))
         return forward(self, head, tail, target, ready, knowledge, hidden)
 
     monkeypatch.setattr(Network, "forward", watched)
     CogStage("may_treat", **QUICK).fit(*small)
-    assert {hidden for hidden, _ in asked} == {0, 1}
+    assert {hidden for hidden, _ in asked} == {None, 0, 1}
     assert all(right for _, right in asked)
 
 
@@ -278,16 +283,17 @@ def test_numbers_that_explode_stop_training(
     small: tuple[Graph, Dataset], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = []
-    forward = Network.forward
+    forward = Decision.forward
 
-    def broken(self: Network, *arguments: object) -> object:
-        calls.append(1)
+    def broken(self: Decision, *arguments: Any) -> object:
+        if torch.is_grad_enabled():
+            calls.append(1)
         if len(calls) == 3:
             with torch.no_grad():
-                self.decision.bias.fill_(float("nan"))
+                self.bias.fill_(float("nan"))
         return forward(self, *arguments)
 
-    monkeypatch.setattr(Network, "forward", broken)
+    monkeypatch.setattr(Decision, "forward", broken)
     state = tmp_path / "state"
     with pytest.raises(CogstageError, match=r"L_p is no longer a number in round .* last good checkpoint is in"):
         CogStage("may_treat", **SMALL).fit(*small, checkpoint=state, checkpoint_every=0.0)
