@@ -15,6 +15,8 @@ from cogstage.errors import CogstageError, UsageError
 from cogstage.evaluation.metrics import auroc, auroc_within
 from cogstage.evaluation.reference_set import ReferenceSet, evaluate_reference, map_pairs
 from cogstage.graph.vocabulary import Vocabulary
+from cogstage.knowledge.hold_out import HoldOut
+from cogstage.knowledge.located import Concepts
 from cogstage.triples import Triples
 
 rows = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 4), st.integers(0, 2)), min_size=1, max_size=25)
@@ -78,6 +80,22 @@ def test_pairs_are_mapped_and_missing_ones_counted(files: tuple[Path, Path]) -> 
     assert mapped.tail[mapped.pair == 0].tolist() == [6, 7]  # both concepts of the outcome
     assert mapped.tail[mapped.pair == 6].tolist() == [8]
     assert mapped.highest(np.arange(len(mapped.pair), dtype=float))[0] == 1.0
+
+
+def test_a_drug_is_found_over_spelling_and_salt_as_it_is_held_out(tmp_path: Path) -> None:
+    path = tmp_path / "reference.tsv"
+    path.write_text("drug\ttail\tlabel\nmometasone\tedema\t1\nferrous sulfate\toedema\t0\n", encoding="utf-8")
+    names = ("Mometasone furoate", "mometasone hydrate", "ferrous sulphate", "oedema")
+    vocabulary = Vocabulary(names, names, names, ("drug", "drug", "drug", "disorder"), np.array([3, 9, 2, 5]))
+    mapped = map_pairs(ReferenceSet.load(path), vocabulary)
+    assert mapped.missing == ()
+    assert mapped.head.tolist() == [1, 2]  # the more frequent salt
+    assert mapped.tail.tolist() == [3, 3]
+    concepts = Concepts.of(vocabulary, {})
+    held, missing = HoldOut.read(path).numbers(vocabulary, concepts, {})
+    assert not missing
+    heads, tails = np.array([0, 1, 2]), np.array([3, 3, 3])
+    assert sorted(held.tolist()) == sorted(concepts.pair(heads, tails).tolist())  # both salts are held out
 
 
 def test_figures_and_popularity_rows(files: tuple[Path, Path]) -> None:

@@ -10,7 +10,7 @@ from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.facts import Facts
 from cogstage.knowledge.matching import Names
-from cogstage.knowledge.names import NameStep, code_key, forms, system_code
+from cogstage.knowledge.names import NameStep, code_key, forms, system_code, without_salt
 from cogstage.knowledge.table import facts_from_table
 from cogstage.knowledge.umls import facts_from_umls
 
@@ -227,3 +227,32 @@ def test_umls_goes_by_source_code_first_and_by_name_within_types(tmp_path: Path)
     assert facts.made_with["names"]["names of another type passed over"] == 1
     assert facts.made_with["ambiguous names"] == ["n4: C0009264, C0009443"]
     assert [row[:2] for row in facts.unmatched] == [("Multiple Sclerosis", 1)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Mometasone", "mometasone furoate"),
+        ("ferrous sulfate", "Ferrous Sulphate"),
+        ("regular insulin, human", "Regular Insulin"),
+        ("estrogens, conjugated (usp)", "conjugated estrogens"),
+        ("chlorazepate", "dipotassium chlorazepate"),
+    ],
+)
+def test_a_drug_is_the_same_whatever_its_salt(one: str, other: str) -> None:
+    assert without_salt(one) == without_salt(other)
+
+
+def test_a_name_of_salts_alone_keeps_them() -> None:
+    assert len({without_salt(name) for name in ("sodium chloride", "potassium chloride", "sodium", "lithium")}) == 4
+
+
+def test_a_drug_is_found_by_its_salt_where_its_name_is_not() -> None:
+    names = Names.of(
+        [("mometasone furoate", "m"), ("lithium", "l"), ("lithium carbonate", "lc"), ("calcium stones", "d")],
+        {"m": "drug", "l": "drug", "lc": "chemical", "d": "disorder"},
+    )
+    assert names.find_drug("Mometasone") == ("m",)
+    assert names.find_drug("lithium carbonate") == ("lc",)  # its own name comes first
+    assert names.find_drug("lithium citrate") == ("l", "lc")
+    assert names.find_drug("stones") == ()  # disorders have no salts

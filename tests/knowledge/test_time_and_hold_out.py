@@ -15,6 +15,7 @@ from cogstage.knowledge.build import build_dataset
 from cogstage.knowledge.dataset import SPLITS
 from cogstage.knowledge.facts import Facts, Statement, year_of
 from cogstage.knowledge.hold_out import HoldOut
+from cogstage.knowledge.located import Located
 from cogstage.knowledge.table import facts_from_table
 from cogstage.knowledge.time_split import never_counted
 
@@ -61,6 +62,35 @@ def test_earlier_facts_are_fitted_on_and_later_ones_tested(tmp_path: Path) -> No
     assert sum(time["facts"].values()) == len(years)
     assert not any("until" in line or "leaks" in line for line in data.leakage["warnings"])
     assert "Split by time: facts before 1992" in (tmp_path / "data/leakage.txt").read_text()
+
+
+def test_nothing_stated_after_the_cut_reaches_fitting(tmp_path: Path) -> None:
+    graph, facts, years = dated_world()
+    view = build_dataset(graph, facts, tmp_path / "data", split="time", before=BEFORE).for_fitting()
+    term = graph.vocabulary.term
+    later = {(h, t) for (h, _, t), year in years.items() if year is not None and year >= BEFORE}
+    later -= {(h, t) for (h, _, t), year in years.items() if year is None or year < BEFORE}
+    trained = view.train_facts()
+    assert not later & {(term[h], term[t]) for h, t in zip(trained.head, trained.tail, strict=True)}
+    for relation in view.relations:
+        for split in ("train", "dev"):
+            pairs = view.pairs(relation, split)
+            assert not later & {(term[h], term[t]) for h, t in zip(pairs.head, pairs.tail, strict=True)}
+    head, tail = (np.array([graph.vocabulary.find(pair[end]) for pair in sorted(later)]) for end in (0, 1))
+    assert not view.is_taken(head, tail).any()  # nor does a negative drawn while fitting tell which pairs they are
+
+
+def test_a_split_that_leaks_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, facts, _ = dated_world()
+
+    def at_random(chosen: Located, *_: object, **__: object) -> np.ndarray:
+        return np.random.default_rng(0).integers(3, size=len(chosen)).astype(np.int8)
+
+    monkeypatch.setattr("cogstage.knowledge.build.split_facts", at_random)
+    data = build_dataset(graph, facts, tmp_path / "data", split="time", before=BEFORE)
+    warnings = "; ".join(data.leakage["warnings"])
+    assert "later facts in train or dev: the split by time leaks" in warnings
+    assert "earlier facts in test: the split by time leaks" in warnings
 
 
 def test_negatives_of_the_later_facts_have_their_heads_and_tails(tmp_path: Path) -> None:

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cogstage.corpus.tokens import casefold_text
 from cogstage.errors import CogstageError, UsageError
 from cogstage.evaluation.metrics import auroc, auroc_within
 from cogstage.evaluation.significance import interval, replicate
 from cogstage.graph.vocabulary import Vocabulary
+from cogstage.knowledge.matching import Names
 from cogstage.reporting import Table, interval_text
 from cogstage.reporting.figures import UNDEFINED
 from cogstage.tables import read_rows
@@ -99,15 +101,24 @@ class MappedPairs:
 
 
 def map_pairs(reference: ReferenceSet, vocabulary: Vocabulary) -> MappedPairs:
-    """Look every name up; a pair without its head or without any of its tails is left out."""
+    """Look every name up; a pair without its head or without any of its tails is left out.
+
+    A name that no node has is matched as in a data set's hold-out: over spelling and word order, then over the salt of
+    a drug. Where several nodes fit, the most frequent is taken.
+    """
     found: dict[str, int | None] = {}
+    names = Names.of_vocabulary(vocabulary)
+    nodes: dict[str, int] = {}
+    for node_id in np.argsort(vocabulary.count, kind="stable").tolist():
+        nodes[vocabulary.concept[node_id] or vocabulary.term[node_id]] = node_id
 
     def node(name: str) -> int | None:
         if name not in found:
-            try:
-                found[name] = vocabulary.find(name)
-            except CogstageError:
-                found[name] = None
+            known = vocabulary.index.get(name, vocabulary.casefolded.get(casefold_text(name)))
+            if known is None:
+                others = [nodes[concept] for concept in names.find_drug(name)]
+                known = max(others, key=lambda other: int(vocabulary.count[other]), default=None)
+            found[name] = known
         return found[name]
 
     outcomes = tuple(dict.fromkeys(pair.outcome for pair in reference.pairs))

@@ -56,7 +56,7 @@ class HoldOut:
         number = {name: index for index, name in enumerate(concepts.names)}
         found: dict[str, list[int]] = {}
         for name in dict.fromkeys(name for pair in self.pairs for name in pair):
-            own = (name,) if name in names.concepts else names.find(name)[0]
+            own = (name,) if name in names.concepts else names.find_drug(name)
             found[name] = [number[matched.get(concept, concept)] for concept in own]
         many = len(concepts.names)
         held = {

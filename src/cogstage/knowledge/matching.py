@@ -15,10 +15,11 @@ from cogstage.corpus.tokens import casefold_text
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.nearest import NearNames
 from cogstage.graph.vocabulary import Vocabulary
-from cogstage.knowledge.names import NameStep, code_key, forms, likeness, system_code, types_agree
+from cogstage.knowledge.names import NameStep, code_key, forms, likeness, system_code, types_agree, without_salt
 from cogstage.tables import BadRows, read_rows
 
 NEAREST = 3  # nodes that unmatched.tsv names as near
+_DRUGS = frozenset({"drug", "chemical", "agent"})
 LOOKED_UP = 500  # of the commonest unmatched names, for which near nodes are looked up
 
 
@@ -109,6 +110,19 @@ class Names:
                     found = sorted(found, key=lambda other: likeness(other, casefold_text(name)), reverse=True)
                 return tuple(dict.fromkeys(concept for other in found for concept in self.named[other])), step
         return (), None
+
+    def find_drug(self, name: str) -> tuple[str, ...]:
+        """The concepts that a name stands for; where there are none, those that differ from it by a salt or ester."""
+        return self.find(name)[0] or self._without_salt.get(without_salt(name), ())
+
+    @cached_property
+    def _without_salt(self) -> dict[str, tuple[str, ...]]:
+        found: dict[str, dict[str, None]] = {}
+        for name, concepts in self.named.items():
+            drugs = self.allowed(concepts, _DRUGS)
+            if drugs and (form := without_salt(name)):
+                found.setdefault(form, {}).update(dict.fromkeys(drugs))
+        return {form: tuple(concepts) for form, concepts in found.items()}
 
     def allowed(self, concepts: Iterable[str], types: frozenset[str]) -> tuple[str, ...]:
         """Those of the concepts whose type agrees with one of ``types``."""

@@ -1,7 +1,7 @@
 """One way to compare names: over case, suffixes, hyphens, British and American spelling, plurals and word order.
 
 Each step adds to the one before it, so the first step at which two names agree says what sets them apart.
-``name_rules.tsv`` holds the suffixes, spellings and code systems.
+``name_rules.tsv`` holds the suffixes, spellings, salts and code systems.
 """
 
 from __future__ import annotations
@@ -60,6 +60,16 @@ def likeness(one: str, other: str) -> tuple[float, float]:
     """How alike two names are written, whatever the order of their words, then as they stand: larger is more alike."""
     turned = [" ".join(sorted(_words(name))) for name in (one, other)]
     return SequenceMatcher(None, turned[0], turned[1]).ratio(), SequenceMatcher(None, one, other).ratio()
+
+
+def without_salt(name: str) -> str:
+    """A drug's name without its salt, ester or hydrate, in one order: "Mometasone furoate" and "mometasone" agree.
+
+    A name of nothing but such words ("sodium chloride") keeps them all.
+    """
+    words = _words(_patterns()[2].sub(lambda found: _rules("spelling")[found.group()], casefold_text(name)))
+    kept = [word for word in words if word not in _rules("salt")] or words
+    return " ".join(sorted(_singular(word) for word in kept))
 
 
 def _words(name: str) -> list[str]:
