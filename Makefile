@@ -8,7 +8,7 @@ STAMPS := .stamps
 LOCKED := $(BIN)/pip install --quiet --require-hashes --no-deps --no-build-isolation
 OWN := $(BIN)/pip install --quiet --constraint constraints.txt --no-build-isolation --editable
 
-.PHONY: demo test test-fast lint types imports unit bench mutants browser sbom docs clean
+.PHONY: demo test test-fast lint types imports unit bench figures mutants browser sbom docs clean
 
 demo: $(STAMPS)/core
 	$(BIN)/cogstage demo --out demo
@@ -31,6 +31,10 @@ unit:
 # For daily work: no browser, database server, Spark, torchrun, nor anything else that takes long.
 test-fast: $(STAMPS)/all
 	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -q -m "not slow and not service"
+
+# Measure the figures of the documentation again, those under twenty minutes; DATA names the literature folder.
+figures: $(STAMPS)/all
+	$(BIN)/python -m benchmarks figures $(if $(DATA),--data $(DATA))
 
 bench: $(STAMPS)/bench
 	$(BIN)/python -m benchmarks --quick all

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.harness import ONE_THREAD, SkippedError
+from benchmarks.harness import ONE_THREAD, RUN, SkippedError
 
 HERE = Path(__file__).parent
 DONE, FAILED, WRONG_USE, LEFT_OUT = 0, 1, 2, 3  # exit codes
@@ -41,6 +41,7 @@ def main(argv: list[str]) -> int:
     if chosen not in names():
         print(f"no benchmark {chosen}; there are {', '.join(names())}", file=sys.stderr)
         return WRONG_USE
+    RUN[:] = [chosen, *rest]
     try:
         importlib.import_module(f"benchmarks.{chosen}").main(rest)
     except SkippedError as reason:

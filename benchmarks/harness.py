@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import hashlib
 import importlib
 import importlib.util
 import json
@@ -33,6 +34,8 @@ LIBRARIES = (
 )
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 OWN_TIMES = ("seconds", "cpu_seconds")
+RUN: list[str] = []  # the benchmark that runs and its arguments
+PLACES = ("--out", "--data", "--folder")  # options that name a place on this machine
 
 
 class SkippedError(Exception):
@@ -137,10 +140,31 @@ def machine() -> dict[str, Any]:
     }
 
 
+def provenance(inputs: Iterable[Path] = ()) -> dict[str, Any]:
+    """Which code measured, on which input files (by name, SHA-256), and the processor time so far."""
+    git = ["git", "-C", str(ROOT)]
+    commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
+    changed = subprocess.run([*git, "status", "--porcelain", "src", "benchmarks"], capture_output=True, text=True)
+    hashes = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in inputs}
+    return {
+        "commit": commit + (" with changes" if changed.stdout.strip() else "") if commit else "unknown",
+        "inputs": hashes,
+        "cpu_seconds": round(cpu_seconds(), 1),
+    }
+
+
 def report(
-    name: str, rows: Sequence[Mapping[str, Any]], out: Path | str | None = None, notes: Mapping[str, Any] | None = None
+    name: str,
+    rows: Sequence[Mapping[str, Any]],
+    out: Path | str | None = None,
+    notes: Mapping[str, Any] | None = None,
+    inputs: Iterable[Path] = (),
 ) -> None:
-    """Print ``rows`` as a table (columns as they first appear) and write them to ``out/name.json`` with the machine."""
+    """Print ``rows`` as a table (columns as they first appear) and write them to ``out/name.json``.
+
+    The file also says what ran (``python -m benchmarks`` sets ``RUN``), with which code, on which ``inputs`` and
+    machine, so that it can be kept as a figure of the documentation (see :mod:`benchmarks.figures`).
+    """
     from cogstage.reporting.table import Table, value_text
 
     print(f"\n## {name}\n")
@@ -150,10 +174,30 @@ def report(
     if out is not None:
         folder = Path(out)
         folder.mkdir(parents=True, exist_ok=True)
-        content = {"name": name, "machine": machine(), "rows": [dict(row) for row in rows], "notes": dict(notes or {})}
+        content = {
+            "name": name,
+            "benchmark": RUN[0] if RUN else None,
+            "arguments": _repeatable(RUN[1:]),
+            **provenance(inputs),
+            "machine": machine(),
+            "rows": [dict(row) for row in rows],
+            "notes": dict(notes or {}),
+        }
         path = folder / f"{name}.json"
         path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         print(f"written to {path}")
+
+
+def _repeatable(argv: Sequence[str]) -> list[str]:
+    """The arguments without those that name a place on this machine."""
+    kept, rest = [], iter(argv)
+    for word in rest:
+        if word.partition("=")[0] in PLACES:
+            if "=" not in word:
+                next(rest, None)
+            continue
+        kept.append(word)
+    return kept
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:

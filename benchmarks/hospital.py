@@ -4,6 +4,11 @@ Drugs, disorders and findings belong to groups, and relations hold between group
 disorders of two. Patients have disorders of two groups; their notes name these, drugs that treat and prevent them or
 are to be avoided, findings, unrelated terms, and things that are denied or are a relative's. So relations can be told
 from counts alone. The knowledge base knows the more frequent terms, and a few of its facts follow no rule.
+
+How hard that is depends on the plan. In ``Plan()`` every note names drugs, disorders and findings together, and PPMI
+alone finds most facts. In ``HARD`` most notes keep to one kind of term, so that terms of a fact are rarely counted
+together; where a note names several kinds, half of its drugs are for the patient's other disorder, and findings are
+symptoms of the disorder far more often than side effects of the drug.
 """
 
 from __future__ import annotations
@@ -18,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from cogstage.relations import inverse, is_inverse
 
 KINDS = {"drug": (0.25, "ol"), "disorder": (0.3, "itis"), "finding": (0.3, "algia"), "other": (0.15, "scopy")}
 # relation: kinds of head and tail, and how far along the ring of groups its tails lie. No two relations overlap.
@@ -44,6 +51,8 @@ SENTENCES = {
     "Denies": 2,
     "Mother had": 1,
 }
+KEPT_APART = ("Problems:", "Takes", "Reports")  # what a note that is not mixed names besides unrelated terms
+ALWAYS = ("Also noted:", "Denies", "Mother had")
 PREVENTIVE, STRAY = 0.2, 0.05  # shares: of the drugs taken that prevent; of what belongs to another of the groups
 
 
@@ -57,11 +66,17 @@ class Plan:
     notes: int = 5  # of each patient
     patients_a_file: int = 4_000
     table: float = 0.05  # how much of the facts of the paper's Table 1 the knowledge base has
+    least: int = 120  # facts of a relation that the knowledge base has at least
     known: float = 0.25  # share of each group that the knowledge base knows: its most frequent terms
     exceptions: float = 0.05  # share of the facts that follow no rule, which nothing in the notes tells
+    mixed: float = 1.0  # share of the notes that name all kinds of terms; the others have one of ``KEPT_APART``
+    confounded: float = 0.0  # share of the drugs of a note that are for the patient's other group of disorders
     seed: int = 0
 
 
+HARD = Plan(
+    terms=3_000, groups=40, patients=2_000, notes=6, table=0.05, least=400, known=0.5, mixed=0.08, confounded=0.5
+)
 PAPER = Plan(terms=52_804, groups=400, patients=35_000, notes=6, table=1.0)
 
 
@@ -92,6 +107,13 @@ class Hospital:
         steps = (self._place[kinds[0], kinds[1]][self.group[tail]] - self.group[head]) % self.plan.groups
         return right[0] & right[1] & np.isin(steps, offsets)
 
+    def holds(self, head: str, relation: str, tail: str) -> bool:
+        """Whether a triple of concepts is true by the rules; ``relation`` may be an inverse."""
+        if is_inverse(relation):
+            head, relation, tail = tail, inverse(relation), head
+        ends = (np.array([int(concept[1:])]) for concept in (head, tail))
+        return bool(self.follows(relation, *ends)[0])
+
     def _tails(self, relation: str, group: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """For groups of heads, a group of tails each."""
         head, tail, offsets = RULES[relation]
@@ -114,7 +136,7 @@ class Hospital:
         plan, found = self.plan, {}
         for number, (relation, (head_kind, tail_kind, _)) in enumerate(RULES.items()):
             rng = np.random.default_rng([plan.seed, 1, number])
-            wanted = max(120, round(plan.table * TABLE_1[relation]))
+            wanted = max(plan.least, round(plan.table * TABLE_1[relation]))
             rows = np.empty((0, 2), np.int64)
             while len(rows) < wanted:
                 head_group = rng.integers(plan.groups, size=2 * wanted)
@@ -136,14 +158,27 @@ class Hospital:
         length = rng.uniform(0.5, 1.0, len(people)).tolist()
         days = rng.integers(DAYS, size=len(people)).tolist()
         rows = {words: terms.tolist() for words, terms in sections.items()}
+        spoken = self._spoken(len(people), rng)
         for number, (person, day) in enumerate(zip(people.tolist(), days, strict=True)):
-            said = [self._sentence(words, terms[number], length[number]) for words, terms in rows.items()]
+            said = [
+                self._sentence(words, terms[number], length[number])
+                for words, terms in rows.items()
+                if spoken[number] in (None, words) or words in ALWAYS
+            ]
             yield {
                 "doc_id": f"n{person}-{number % plan.notes}",
                 "patient_id": f"p{person}",
                 "date": (FIRST_DAY + timedelta(days=day)).isoformat(),
                 "text": "Seen in clinic. " + " ".join(said),
             }
+
+    def _spoken(self, count: int, rng: np.random.Generator) -> list[str | None]:
+        """For each note the one kind of sentence that it has, or None for all of them."""
+        if self.plan.mixed >= 1:
+            return [None] * count
+        kind = rng.integers(len(KEPT_APART), size=count).tolist()
+        mixed = (rng.random(count) < self.plan.mixed).tolist()
+        return [None if every else KEPT_APART[one] for every, one in zip(mixed, kind, strict=True)]
 
     def mentions(self, first: int, end: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """For each kind of sentence the terms of every note of these patients: (notes, terms a sentence)."""
@@ -157,6 +192,8 @@ class Hospital:
             return np.where(stray, groups[:, 1:], groups[:, :1])
 
         takes = about("Takes")
+        if self.plan.confounded:
+            takes = np.where(rng.random(takes.shape) < self.plan.confounded, groups[:, 1:], takes)
         preventive = rng.random(takes.shape) < PREVENTIVE
         drugs = np.where(preventive, self._heads("may_prevent", takes, rng), self._heads("may_treat", takes, rng))
         noted = self._unrelated((count, SENTENCES["Also noted:"]), rng)

@@ -168,14 +168,8 @@ def _figures(metrics: Mapping[str, Any]) -> dict[str, float]:
 
 def _check(hospital: Hospital, record: Mapping[str, Any]) -> list[bool]:
     """For each rationale of a prediction, whether the hospital's rules hold it."""
-    flags = []
-    for rationale in _reasons(record):
-        ends = [np.array([int(rationale[end]["key"][1:])]) for end in ("head", "tail")]
-        relation = rationale["relation"]
-        if relation.endswith("_inverse"):
-            relation, ends = relation.removesuffix("_inverse"), ends[::-1]
-        flags.append(bool(hospital.follows(relation, *ends)[0]))
-    return flags
+    triples = [(part["head"]["key"], part["relation"], part["tail"]["key"]) for part in _reasons(record)]
+    return [hospital.holds(*triple) for triple in triples]
 
 
 def _reasons(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:

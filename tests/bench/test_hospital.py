@@ -11,11 +11,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.hospital import PAPER, RULES, TABLE_1, Hospital, Plan, write_hospital
+from benchmarks.hospital import HARD, PAPER, RULES, TABLE_1, Hospital, Plan, write_hospital
+from benchmarks.planted_truths import hospital_data, rules_auroc, true_reasons
 
+from cogstage.estimator import CogStage
+from cogstage.evaluation.methods import find
 from cogstage.graph.build import build_graph
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.options import BuildOptions
+from cogstage.knowledge.auroc import auroc
+from cogstage.knowledge.dataset import Dataset
 
 PLAN = Plan(terms=400, groups=8, patients=100, notes=5, table=0.01, patients_a_file=30)
 
@@ -93,3 +98,56 @@ def test_notes_tell_the_rules() -> None:
         head, tail = np.broadcast_arrays(mentions[heads][:, :, None], mentions[tails][:, None, :])
         share = hospital.follows(relation, head.ravel(), tail.ravel()).mean()
         assert share > 2 * len(RULES[relation][2]) / PLAN.groups, relation  # more than twice what chance gives
+
+
+SMALL_HARD = replace(HARD, terms=600, groups=8, patients=1_200, least=500, table=0.0)
+
+
+@pytest.fixture(scope="module")
+def hard(tmp_path_factory: pytest.TempPathFactory) -> tuple[Hospital, Graph, Dataset]:
+    return Hospital(SMALL_HARD), *hospital_data(tmp_path_factory.mktemp("hard"), SMALL_HARD)
+
+
+def test_a_hard_hospital_is_told_by_its_rules_and_not_by_counts_or_popularity(
+    hard: tuple[Hospital, Graph, Dataset],
+) -> None:
+    hospital, graph, data = hard
+    rules = rules_auroc(hospital, graph, data)
+    assert np.mean(list(rules.values())) > 0.85  # the fewer groups there are, the more negatives follow a rule
+    found: dict[str, list[float]] = {"ppmi": [], "degree": []}
+    for name, values in found.items():
+        for relation in data.relations:
+            pairs = data.pairs(relation, "test")
+            fitted = find(name).fit(graph, data.for_fitting(), relation, 0)
+            values.append(auroc(pairs.label, fitted.scores(pairs.head, pairs.tail)) or 0.0)
+    assert np.mean(found["ppmi"]) < 0.65
+    assert np.mean(found["degree"]) == pytest.approx(0.5, abs=0.03)
+
+
+def test_notes_of_a_hard_hospital_keep_kinds_apart_and_confound() -> None:
+    hospital = Hospital(SMALL_HARD)
+    kind = dict(zip(hospital.name, hospital.kind, strict=True))
+    together = alone = 0
+    for note in hospital.notes(0, SMALL_HARD.patients):
+        named = re.search(r"(?:Problems:|Takes|Reports) (.*?)\.", note["text"])
+        kinds = {kind[word] for word in re.findall(r"\w+", note["text"].partition("Also noted")[0]) if word in kind}
+        assert named
+        together, alone = together + (len(kinds) > 1), alone + (len(kinds) == 1)
+    assert together / (together + alone) == pytest.approx(SMALL_HARD.mixed, abs=0.02)
+
+
+@pytest.mark.slow
+def test_reasons_are_true_by_the_rules_of_a_hard_hospital(hard: tuple[Hospital, Graph, Dataset]) -> None:
+    hospital, graph, data = hard
+    model = CogStage("all", dimension=32, tower=32, associations=12, folds=2).fit(graph, data)
+    found = true_reasons(hospital, model, data, data.relations)
+    assert found["positive predictions"] > 100
+    assert found["true by the rules"] >= 0.9
+    reason = next(
+        reason for reason in model.predict_batch([0], [400], "may_treat")[0].reasons if reason.relation in RULES
+    )
+    head, tail = (np.array([int(end.key[1:])]) for end in (reason.head, reason.tail))
+    assert hospital.holds(*reason.triple) == hospital.follows(reason.relation, head, tail)[0]
+    assert hospital.holds(reason.tail.key, f"{reason.relation}_inverse", reason.head.key) == hospital.holds(
+        *reason.triple
+    )
