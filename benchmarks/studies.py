@@ -80,6 +80,7 @@ def built_dataset(out: Path, build: Callable[[Path], Dataset]) -> Dataset:
 def comparison_rows(result: Comparison, dataset: str, metric: str = "auroc") -> list[dict[str, Any]]:
     """A row per method: means over seeds by relation, the average with its interval and its test."""
     from cogstage.evaluation.methods import title
+    from cogstage.evaluation.metrics import TITLES
     from cogstage.evaluation.results import MACRO
 
     figures = result.figures(dataset, metric)
@@ -93,7 +94,7 @@ def comparison_rows(result: Comparison, dataset: str, metric: str = "auroc") -> 
             {
                 "method": title(method),
                 **of_each,
-                "AUROC" if metric == "auroc" else metric: round(whole.mean, 4),
+                TITLES[metric]: round(whole.mean, 4),
                 "sd": None if np.isnan(whole.sd) else round(whole.sd, 4),
                 "low": round(whole.low, 4),
                 "high": round(whole.high, 4),

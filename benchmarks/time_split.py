@@ -2,8 +2,9 @@
 
 For each cut year the graph counts documents up to that year, train and dev are facts stated by then, and test are
 facts stated later between the same graph's concepts, with as many negatives whose heads and tails are drawn as often as
-in them. Reported apart: pairs never counted together, and pairs with an end that stands in no training fact. The
-hundred best candidates that were not known at the cut are compared with what was stated later, year by year.
+in them. Reported apart: pairs never counted together, pairs with an end that stands in no training fact, and facts by
+how many years after the cut they were stated. The hundred best candidates that were not known at the cut are compared
+with what was stated later, year by year.
 
 Facts whose year is not known count as neither; they are nowhere a negative. ``--unsure`` names years that say "about
 then": their facts are dated only where the cut lies after that year.
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 TOP = 100
 RANKED = ("cogstage-all", "recognition", "repel+rescal+fresh", "popularity-product")  # whose best candidates are shown
 BATCH = 50_000
+PERIODS = ((1, 5), (6, 10), (11, 15), (16, 25))  # years after the cut
 
 
 def dated_facts_until(source: Path, out: Path, cut: int, unsure: Sequence[int]) -> Path:
@@ -72,20 +74,29 @@ def cut_inputs(folder: Path, data: Path, dated: Path, cut: int, unsure: Sequence
     return graph, built, table
 
 
-def parts(graph: Graph, data: Dataset, relation: str) -> dict[str, np.ndarray]:
-    """Which test pairs are reported apart: (M,) bool each."""
+def parts(
+    graph: Graph, data: Dataset, relation: str, stated: Mapping[tuple[int, int], int], cut: int
+) -> dict[str, np.ndarray]:
+    """Which test pairs are reported apart: (M,) bool each. Facts of a period stand beside negatives of their heads."""
     from cogstage.knowledge.time_split import never_counted
 
     pairs, facts = data.pairs(relation, "test"), data.facts("train")
     head, tail = np.isin(pairs.head, facts.head), np.isin(pairs.tail, facts.tail)
     never = never_counted(graph, pairs)
-    return {
+    found = {
         "never together": never,
         "counted together": ~never,
         "both ends in training facts": head & tail,
         "head in no training fact": ~head,
         "tail in no training fact": ~tail,
     }
+    both = zip(pairs.head.tolist(), pairs.tail.tolist(), strict=True)
+    after = np.array([stated.get(pair, cut) - cut for pair in both])  # years after the cut
+    for first, last in PERIODS:
+        of_period = (pairs.label == 1) & (after >= first) & (after <= last)
+        beside = (pairs.label == 0) & np.isin(pairs.head, pairs.head[of_period])
+        found[f"{first} to {last} years later"] = of_period | beside
+    return found
 
 
 def stated_in(table: Path, graph: Graph, relation: str) -> dict[tuple[int, int], int]:
@@ -152,7 +163,7 @@ def measure_cut(
     name, (relation, *_) = dataset_name(data), data.relations
     rows = comparison_rows(result, name)
     if options.test:
-        apart = parts(graph, data, relation)
+        apart = parts(graph, data, relation, stated_in(table, graph, relation), cut)
         for row, method in zip(rows, result.methods, strict=True):
             row |= {what: part_auroc(result, name, method, relation, mask) for what, mask in apart.items()}
         sizes = {what: int(mask.sum()) for what, mask in apart.items()}

@@ -33,7 +33,7 @@ def written(out: Path, name: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", ["time_split", "transfer", "reference_sets"])
+@pytest.mark.parametrize("name", ["literature", "time_split", "transfer", "reference_sets"])
 def test_without_the_data_they_are_left_out_with_a_reason(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -68,6 +68,10 @@ def test_time_split_measures_later_facts_and_goes_on_where_it_stopped(data: Path
     never = np.array([graph.matrix[h, t] == 0 for h, t in zip(test.head, test.tail, strict=True)])
     assert found["notes"][str(cut)]["test pairs"]["never together"] == never.sum()
     assert ppmi["never together"] == 0.5  # PPMI says nothing of them
+    soon = [year.get((term[h], term[t])) in range(cut + 1, cut + 6) for h, t in zip(test.head, test.tail, strict=True)]
+    heads = set(test.head[soon].tolist())
+    beside = [h in heads and not label for h, label in zip(test.head.tolist(), test.label.tolist(), strict=True)]
+    assert found["notes"][str(cut)]["test pairs"]["1 to 5 years later"] == sum(soon) + sum(beside)
     candidates = written(tmp_path, "time_split_candidates")["rows"]
     assert [row["best 100 of"] for row in candidates] == ["Popularity of head × tail", "chance"]
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*.json")}
@@ -97,6 +101,16 @@ def test_best_candidates_are_new_and_hits_are_counted_by_year(data: Path, tmp_pa
     hits = time_split.hits_by_year([*stated][:50], stated, 2014, [2015, 2019])
     first = [*stated.values()][:50]
     assert hits == {"by 2015": np.mean([y == 2015 for y in first]), "by 2019": np.mean([y > 2014 for y in first])}
+
+
+def test_literature_has_a_row_per_measure_and_method(data: Path, tmp_path: Path) -> None:
+    arguments = ["literature", "--quick", "--data", str(data), "--out", str(tmp_path), "--test"]
+    assert front.main(arguments) == front.DONE
+    found = written(tmp_path, "literature")
+    assert found["arguments"] == ["--quick", "--test"]
+    rows = {(row["measure"], row["method"]): row for row in found["rows"]}
+    assert set(rows) == {(measure, method) for measure in ("F1", "AUROC") for method in ("Degree", "PPMI")}
+    assert rows["AUROC", "Degree"]["average"] == pytest.approx(0.5, abs=0.1)  # negatives are matched by degree
 
 
 def test_reference_sets_are_held_out_and_covered(data: Path, tmp_path: Path) -> None:
