@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cogstage.knowledge.dataset import Dataset
 
 QUICK = replace(HARD, terms=900, groups=12, patients=600, table=0.01, least=200)
+QUICK_METHODS = ("degree", "ppmi", "recognition")
 RULES = "The rules themselves"
 REASONS = 5  # strongest reasons for each prediction that are checked
 
@@ -92,7 +93,8 @@ def main(argv: list[str] | None = None) -> None:
     hospital = Hospital(plan)
     with study_folder(options, "planted_truths") as folder:
         graph, data = hospital_data(folder, plan)
-        methods, seeds = options.methods.split(","), 1 if options.quick else options.seeds
+        methods = list(QUICK_METHODS) if options.quick else options.methods.split(",")
+        seeds = 1 if options.quick else options.seeds
         result = compare(
             graph, data, methods, seeds, folder / "compare", jobs=options.jobs, ranking_heads=0, plots=False, test=True
         )
