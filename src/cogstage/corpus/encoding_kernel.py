@@ -164,6 +164,36 @@ def _is_wrapped(raw, start, end):  # type: ignore[no-untyped-def]
     return lines >= WRAP_LINES and end - begun <= WRAP_WIDTH
 
 
+@numba.njit(inline="always")
+def _breaks(raw, begin, line_start, line_end, wrapped):  # type: ignore[no-untyped-def]
+    """Whether a sentence ends with the line ``raw[line_start:line_end]``: a full line of wrapped text runs on."""
+    before = raw[line_end - 1] if line_end > begin else 0
+    return not (wrapped and line_end - line_start + 1 > FULL_LINE and before != 58 and before != 59)  # : ;
+
+
+@numba.njit(inline="always")
+def _start_of_line(raw, begin, position, line_start):  # type: ignore[no-untyped-def]
+    """Where the line of ``position`` starts; ``line_start`` if there is no line end before it."""
+    for back in range(position - 1, begin - 1, -1):
+        if raw[back] == 10:
+            line_start = back + 1
+            break
+    return line_start
+
+
+@numba.njit(inline="always")
+def _token_code(raw, start, end, table, casefolded):  # type: ignore[no-untyped-def]
+    """The character of an ASCII token: as written if it is a known abbreviation in capitals, else casefolded."""
+    code = np.uint32(_UNKNOWN)
+    if end - start <= LONGEST_EXACT and _has_capital(raw, start, end):
+        low, high = _key(raw, start, end, AS_WRITTEN)
+        code = _code(raw, start, end, low, high, table, AS_WRITTEN)
+    if code == _UNKNOWN:
+        low, high = _key(raw, start, end, casefolded)
+        code = _code(raw, start, end, low, high, table, casefolded)
+    return code
+
+
 @numba.njit(cache=True)
 def _encode(raw, texts, table, kinds, casefolded, out, begins, odd):  # type: ignore[no-untyped-def]
     length, n_odd = 0, 0
@@ -190,16 +220,11 @@ def _encode(raw, texts, table, kinds, casefolded, out, begins, odd):  # type: ig
             if lines > 0:
                 wall = lines > 1
                 if lines == 1 and not gap_marked and kinds[byte] < LOWER:
-                    before = raw[first_line_end - 1] if first_line_end > begin else 0
-                    runs_on = wrapped and first_line_end - line_start + 1 > FULL_LINE and before != 58 and before != 59
-                    wall = not runs_on
+                    wall = _breaks(raw, begin, line_start, first_line_end, wrapped)
                 if wall and length > begins[text]:
                     out[length] = _BREAK
                     length += 1
-                for back in range(position - 1, begin - 1, -1):
-                    if raw[back] == 10:
-                        line_start = back + 1
-                        break
+                line_start = _start_of_line(raw, begin, position, line_start)
                 lines = 0
             gap_marked = False
             token_start = position
@@ -215,14 +240,7 @@ def _encode(raw, texts, table, kinds, casefolded, out, begins, odd):  # type: ig
             elif not (byte == 34 or byte == 39 or byte == 41 or byte == 93 or byte == 0x201D or byte == 0x2019):
                 marked = False  # " ' ) ] ” ’ may stand behind the mark
             if ascii_alone:
-                code = np.uint32(_UNKNOWN)
-                if position - token_start <= LONGEST_EXACT and _has_capital(raw, token_start, position):
-                    low, high = _key(raw, token_start, position, AS_WRITTEN)
-                    code = _code(raw, token_start, position, low, high, table, AS_WRITTEN)
-                if code == _UNKNOWN:
-                    low, high = _key(raw, token_start, position, casefolded)
-                    code = _code(raw, token_start, position, low, high, table, casefolded)
-                out[length] = code
+                out[length] = _token_code(raw, token_start, position, table, casefolded)
             else:
                 odd[n_odd, 0], odd[n_odd, 1], odd[n_odd, 2] = length, token_start, position
                 n_odd += 1
