@@ -14,7 +14,9 @@ from cogstage.artefact import software_version
 from cogstage.choices import Preset, check_choice
 from cogstage.errors import UsageError
 from cogstage.graph.cooccurrence import Graph
+from cogstage.graph.disproportionality import Margins, Population
 from cogstage.graph.pair_counts import PairCounts
+from cogstage.graph.pair_order import PairOrder
 from cogstage.graph.privacy import privacy_text
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.dataset import Dataset, FittingView
@@ -139,6 +141,8 @@ class CogStage:
                 PairCounts.from_graph(graph),
                 graph.hash,
                 privacy_text(graph.made_with),
+                PairOrder.from_graph(graph),
+                Population.of(graph.made_with),
             )
         )
         return self
@@ -220,7 +224,9 @@ class CogStage:
             self.fitted.weights_hash(), self.fitted.graph_hash, software_version(), self.config_world, self.privacy
         )
         index = RelationIndex(self.all_relations)
-        return Explainer(self.vocabulary, index, self.counts, self.facts, usual, provenance)
+        fitted, count = self.fitted, self.vocabulary.count
+        margins = Margins.of(fitted.population, count, self.counts, self.privacy)
+        return Explainer(self.vocabulary, index, self.counts, self.facts, usual, provenance, fitted.order, margins)
 
     @property
     def config_world(self) -> str:
@@ -351,6 +357,8 @@ class CogStage:
                 counts=PairCounts.from_graph(graph),
                 graph_hash=graph.hash,
                 privacy=privacy_text(graph.made_with),
+                order=PairOrder.from_graph(graph),
+                population=Population.of(graph.made_with),
             )
         )
         return copy

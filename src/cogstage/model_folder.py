@@ -8,7 +8,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,9 @@ from torch import nn
 from cogstage.artefact import is_artefact, lock_folder, new_folder, read_meta, to_json, write_text
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
+from cogstage.graph.disproportionality import Population
 from cogstage.graph.pair_counts import PairCounts
+from cogstage.graph.pair_order import PairOrder
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.model.config import Config, Options
 from cogstage.model.fast.paper_network import FastPaperNetwork
@@ -38,6 +40,7 @@ from cogstage.training.checkpoint import put_weights
 from cogstage.triples import Triples
 
 VOCABULARY = "vocabulary.parquet"
+ORDER = "order.safetensors"  # where the graph has order in time
 CHECKPOINT = "checkpoint"
 MODEL_VERSION = 3  # 1 had another decision stage; 2 had both halves of the counts and no fact-aware vectors
 FILES = (
@@ -67,6 +70,8 @@ class Fitted:
     counts: PairCounts
     graph_hash: str
     privacy: str  # what was done to the counts
+    order: PairOrder | None = None  # None for a graph without order in time
+    population: Population | None = None  # None for a graph without totals
 
     @property
     def graph(self) -> Graph:
@@ -77,7 +82,7 @@ class Fitted:
         """The network, ready to be asked."""
         types, relations = self.vocabulary.type, len(self.relations)
         if isinstance(self.network, Network):
-            return StagedPredictor.create(self.network, self.counts, self.facts, types, relations)
+            return StagedPredictor.create(self.network, self.counts, self.facts, types, relations, self.order)
         return PaperPredictor.create(self.network, self.counts, self.facts, types, relations)
 
     def weights_hash(self) -> str:
@@ -117,12 +122,16 @@ class Fitted:
                 "graph_hash": self.graph_hash,
                 "privacy": self.privacy,
                 "vocabulary_hash": self.vocabulary.hash,
+                "population": None if self.population is None else asdict(self.population),
+                **({"ordered": True} if isinstance(self.network, Network) and self.network.ordered else {}),
             }
             write_text(folder / "config.json", to_json(config))
             write_text(folder / "metrics.json", to_json(self.metrics))
             self.vocabulary.write(folder, VOCABULARY)
             arrays = {name: torch.from_numpy(value) for name, value in self.counts.arrays().items()}
             save_file(arrays, folder / "evidence.safetensors")
+            if self.order is not None:
+                save_file({name: torch.from_numpy(x) for name, x in self.order.arrays().items()}, folder / ORDER)
             names = pa.array([self.relations[number] for number in self.facts.relation.tolist()], pa.string())
             table = pa.table({"head_id": self.facts.head, "relation": names, "tail_id": self.facts.tail})
             pq.write_table(table, folder / "facts_train.parquet", compression="zstd")
@@ -143,6 +152,7 @@ class Fitted:
             relations = tuple(info["relations"])
             targets = tuple(relations.index(name) for name in info["targets"])
             facts = _read_facts(path / "facts_train.parquet", relations)
+            order = load_file(path / ORDER) if (path / ORDER).exists() else None
             config, network = _network(info, len(vocabulary), relations, targets, facts)
             put_weights(network, load_file(path / "model.safetensors"), str(path / "model.safetensors"))
             arrays = load_file(path / "evidence.safetensors")
@@ -160,6 +170,8 @@ class Fitted:
                 PairCounts.from_arrays({name: value.numpy() for name, value in arrays.items()}),
                 info["graph_hash"],
                 info["privacy"],
+                None if order is None else PairOrder.from_arrays({name: x.numpy() for name, x in order.items()}),
+                None if info.get("population") is None else Population(**info["population"]),
             )
         except (SafetensorError, pa.ArrowInvalid, OSError, KeyError, TypeError, ValueError, IndexError) as error:
             raise CogstageError(f"{path} is damaged ({error}); train the model again") from error
@@ -172,7 +184,7 @@ def _network(
     if info["preset"] != "paper":
         config = Config.from_dict(info["config"])
         opposite = torch.from_numpy(RelationIndex(relations).opposite[list(targets)])
-        return config, Network(config, terms, len(relations), targets, opposite)
+        return config, Network(config, terms, len(relations), targets, opposite, info.get("ordered", False))
     paper = PaperConfig.from_dict(info["config"])
     triples = torch.from_numpy(np.stack([facts.head, facts.relation, facts.tail], 1).astype(np.int64))
     networks = {str(target): FastPaperNetwork(paper, terms, len(relations), target, triples) for target in targets}

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from cogstage.estimator import CogStage
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.pair_counts import PairCounts
+from cogstage.graph.pair_order import PairOrder
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.model.config import Config
 from cogstage.model.network import Network
@@ -35,16 +36,18 @@ def random_model(seed: int) -> CogStage:
     names = tuple(f"t{i}" for i in range(TERMS))
     vocabulary = Vocabulary(names, names, names, types, np.ones(TERMS, np.int64))
     counts = upper[source, target].astype(np.int64)
-    graph = Graph(vocabulary, source.astype(np.int32), target.astype(np.int32), counts)
+    cells = rng.integers(0, 6, (len(counts), 3)).astype(np.int32) if seed % 2 else None  # order in time, or none
+    graph = Graph(vocabulary, source.astype(np.int32), target.astype(np.int32), counts, {}, cells)
     rows = np.unique(rng.integers(0, (TERMS, 2, TERMS), (12, 3)), axis=0)
     rows = rows[rows[:, 0] != rows[:, 2]]
     facts = Triples(rows[:, 0].astype(np.int32), rows[:, 1].astype(np.int16), rows[:, 2].astype(np.int32))
     config = Config(dimension=4, tower=4, associations=5, reasons=int(rng.integers(1, 4)))
-    network = Network(config, TERMS, 2, [0, 1], torch.from_numpy(RelationIndex(RELATIONS).opposite[:2]))
+    network = Network(config, TERMS, 2, [0, 1], torch.from_numpy(RelationIndex(RELATIONS).opposite[:2]), bool(seed % 2))
     torch.manual_seed(seed)
     with torch.no_grad():
         for name, parameter in network.named_parameters():
-            parameter.copy_(torch.randn(parameter.shape) * (2.0 if name == "recognition.matrix" else 0.8))
+            size = {"recognition.matrix": 2.0, "recognition.order": 0.05}.get(name, 0.8)
+            parameter.copy_(torch.randn(parameter.shape) * size)
         network.decision.keep_signs()
     calibration = {name: Calibration(float(rng.uniform(0.2, 2)), float(rng.normal())) for name in RELATIONS}
     model = CogStage("all", **config.to_dict())
@@ -62,6 +65,7 @@ def random_model(seed: int) -> CogStage:
         PairCounts.from_graph(graph),
         graph.hash,
         "none",
+        PairOrder.from_graph(graph),
     )
     model._use(fitted)
     return model

@@ -40,7 +40,9 @@ class Literal:
         candidates: Sequence[int],
         associations: int,
         reasons: int,
+        order: Mapping[tuple[int, int], tuple[int, int, int]],  # patients with i first, j first, both on one day
     ) -> None:
+        self.order = order
         self.p, self.scale, self.ppmi, self.facts = parameters, scale, ppmi, facts
         self.types, self.usual, self.candidates = types, usual, candidates
         self.associations, self.reasons = associations, reasons
@@ -59,7 +61,15 @@ class Literal:
             return self.score(k - self.relations, j, i)
         m, a, z = self.p["recognition.matrix"][k], self.head[i], self.tail[j]
         product = sum(a[x] * m[x][y] * z[y] for x in range(len(a)) for y in range(len(z)))
-        return self.scale * product + self.p["recognition.ppmi"][k] * self.ppmi[i][j] + self.p["recognition.bias"][k]
+        plain = self.scale * product + self.p["recognition.ppmi"][k] * self.ppmi[i][j] + self.p["recognition.bias"][k]
+        return plain + 50 * self.p["recognition.order"][k] * self.lean(i, j) if self.order else plain
+
+    def lean(self, i: int, j: int) -> float:
+        """o(i,j)."""
+        if (j, i) in self.order:
+            return -self.lean(j, i)
+        before, after, same = self.order.get((i, j), (0, 0, 0))
+        return (before - after) / (before + after + same + 4)
 
     def known(self, k: int, i: int, j: int) -> bool:
         forward = (i, k, j) if k < self.relations else (j, k - self.relations, i)

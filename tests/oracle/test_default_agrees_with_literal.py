@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,10 +13,11 @@ from torch.nn import functional as F
 
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.pair_counts import PairCounts
+from cogstage.graph.pair_order import PairOrder
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.model.config import Config
 from cogstage.model.network import Network
-from cogstage.model.recognition import Knowledge
+from cogstage.model.recognition import Knowledge, features
 from cogstage.triples import TripleIndex, Triples, UsualTypes
 
 TERMS, RELATIONS = 11, 2
@@ -29,22 +31,27 @@ def triples(rows: list[tuple[int, int, int]]) -> Triples:
 
 
 def made(seed: int, typed: bool, closed: bool = False) -> tuple[Network, Knowledge, Literal, torch.Tensor]:
+    """A random network; graphs of odd seeds have order in time."""
     rng = np.random.default_rng(seed)
     upper = np.triu(rng.integers(1, 9, (TERMS, TERMS)) * (rng.random((TERMS, TERMS)) < 0.5), 1)
     source, target = np.nonzero(upper)
     counts = upper[source, target].astype(np.int64)
     vocabulary = Vocabulary.of_terms([f"t{i}" for i in range(TERMS)])
-    graph = Graph(vocabulary, source.astype(np.int32), target.astype(np.int32), counts)
+    ordered = seed % 2 == 1
+    cells = rng.integers(0, 6, (len(source), 3)).astype(np.int32) if ordered else None
+    graph = Graph(vocabulary, source.astype(np.int32), target.astype(np.int32), counts, {}, cells)
     world = "closed" if closed else "open"
     config = Config(dimension=5, tower=4, associations=3, reasons=2, world=world)
-    network = Network(config, TERMS, RELATIONS, [0, 1]).double().eval()
+    network = Network(config, TERMS, RELATIONS, [0, 1], ordered=ordered).double().eval()
     torch.manual_seed(seed)
     with torch.no_grad():
         for name, parameter in network.named_parameters():
-            parameter.copy_(torch.randn(parameter.shape) * (2.0 if name == "recognition.matrix" else 0.7))
+            size = {"recognition.matrix": 2.0, "recognition.order": 0.05}.get(name, 0.7)
+            parameter.copy_(torch.randn(parameter.shape) * size)
     facts = triples(FACTS)
     usual = UsualTypes(TYPES, facts, RELATIONS) if typed else None
-    knowledge = Knowledge(PairCounts.from_graph(graph), TripleIndex(facts, RELATIONS, TERMS), usual)
+    order = PairOrder.from_graph(graph)
+    knowledge = Knowledge(PairCounts.from_graph(graph), TripleIndex(facts, RELATIONS, TERMS), usual, order=order)
     candidates = sorted({end for h, _, t in FACTS for end in (h, t)})
     pairs = {(r, TYPES[h], TYPES[t]) for h, r, t in FACTS}
     pairs |= {(r + RELATIONS, b, a) for r, a, b in pairs}
@@ -59,6 +66,9 @@ def made(seed: int, typed: bool, closed: bool = False) -> tuple[Network, Knowled
         candidates,
         config.associations,
         config.reasons,
+        {}
+        if cells is None
+        else dict(zip(zip(source.tolist(), target.tolist(), strict=True), cells.tolist(), strict=True)),
     )
     return network, knowledge, literal, torch.tensor(candidates)
 
@@ -78,6 +88,26 @@ def test_recognition_fast_and_plain(seed: int, typed: bool) -> None:
         score, facts = recognise(views, left, right, knowledge)
         assert torch.allclose(score, expected, atol=1e-6)  # PPMI is kept in single precision
         assert facts.tolist() == known
+
+
+def test_order_turned_round_has_the_other_sign_and_no_weight_or_no_order_changes_nothing() -> None:
+    network, knowledge, _, _ = made(1, False)
+    assert knowledge.order is not None
+    left, right = torch.tensor([0, 1, 2, 3]), torch.tensor([4, 5, 6, 7])
+    lean = knowledge.order.lean(left.numpy(), right.numpy())
+    assert (lean == -knowledge.order.lean(right.numpy(), left.numpy())).all()
+    assert (lean != 0).any()
+    views = network.recognition.views(network.recall.term)
+    with_order, _ = network.recognition.recognise(views, left, right, knowledge)
+    turned, _ = network.recognition.recognise(views, right, left, knowledge)
+    assert torch.equal(with_order[:, :2], turned[:, 2:])  # s_k⁻¹(i,j) = s_k(j,i)
+    without, _ = network.recognition.recognise(views, left, right, replace(knowledge, order=None))
+    assert not torch.equal(with_order, without)
+    with torch.no_grad():
+        network.recognition.order.zero_()
+    assert torch.equal(network.recognition.recognise(views, left, right, knowledge)[0], without)
+    network.recognition.order = None
+    assert torch.equal(network.recognition.recognise(views, left, right, knowledge)[0], without)
 
 
 @pytest.mark.parametrize("typed", [True, False])
@@ -141,10 +171,17 @@ def test_recognition_loss_and_its_gradients() -> None:
     rows = [(0, 0, 2), (4, 1, 6), (1, 0, 9), (7, 1, 7), (3, 1, 5)]
     label, weight = torch.tensor([1.0, 1, 0, 0, 0]).double(), torch.tensor([1, 1, 0.2, 0.2, 0.25]).double()
     head, relation, tail = torch.tensor(rows).T
-    ppmi = torch.from_numpy(knowledge.counts.ppmi(head.numpy(), tail.numpy())).double()
+    ppmi, order = features(knowledge, head.numpy(), tail.numpy())
+    assert order is not None
+    ppmi, order = ppmi.double(), order.double()
     recognition, everything = network.recognition, torch.arange(TERMS)
     loss = recognition.loss(
-        recognition.towers(network.recall.term, everything), torch.stack([head, relation, tail], 1), ppmi, label, weight
+        recognition.towers(network.recall.term, everything),
+        torch.stack([head, relation, tail], 1),
+        ppmi,
+        label,
+        weight,
+        order,
     )
     expected = 0.0
     for (h, k, t), y, w in zip(rows, label.tolist(), weight.tolist(), strict=True):
@@ -165,7 +202,7 @@ def test_recognition_loss_and_its_gradients() -> None:
                 parameter.view(-1)[at] += sign * step
                 towers = recognition.towers(network.recall.term, everything)
                 values.append(
-                    recognition.loss(towers, torch.stack([head, relation, tail], 1), ppmi, label, weight).item()
+                    recognition.loss(towers, torch.stack([head, relation, tail], 1), ppmi, label, weight, order).item()
                 )
                 parameter.view(-1)[at] -= sign * step
         assert float(gradient.view(-1)[at]) == pytest.approx((values[0] - values[1]) / (2 * step), rel=1e-4), name

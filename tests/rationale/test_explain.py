@@ -75,7 +75,8 @@ def test_text_shows_a_sum_that_can_be_added_up(model: CogStage) -> None:
     record = model.predict_batch([4], [7], "may_treat")[0]
     text = prediction_text(record)
     lines = text.splitlines()
-    numbers = [float(line[66:76]) for line in lines[1:] if line[66:76].strip()]
+    last = next(n for n, line in enumerate(lines) if line.startswith("  sum"))  # counts alone follow
+    numbers = [float(line[66:76]) for line in lines[1 : last + 1] if line[66:76].strip()]
     assert len(numbers) == len(record.reasons) + 2
     assert sum(numbers[:-1]) == pytest.approx(numbers[-1], abs=0.0005 * len(numbers) + 1e-9)
     for r in record.reasons:

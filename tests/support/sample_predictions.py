@@ -1,6 +1,16 @@
 """Hand-made prediction records for tests that need no model."""
 
-from cogstage.rationale.record import Association, Prediction, Provenance, Reason, Term, sigmoid
+from cogstage.rationale.record import (
+    Association,
+    Estimate,
+    Order,
+    Prediction,
+    Provenance,
+    Reason,
+    Signal,
+    Term,
+    sigmoid,
+)
 
 HEAD = Term("C1", "Aspirin", "drug")
 TAIL = Term("C2", "Headache", "symptom")
@@ -33,6 +43,7 @@ def reason(rank: int) -> Reason:
         ppmi=1.25 if rank % 2 else None,
         head_association=None if changes_tail else association,
         tail_association=association if changes_tail else None,
+        order=None if rank % 3 == 0 else Order(34, 5, 2),
     )
 
 
@@ -55,4 +66,8 @@ def prediction(size: int = 5) -> Prediction:
         types_fit=True,
         effective_reasons=4.5,
         provenance=Provenance("m" * 8, "g" * 8, "0.2.0"),
+        order=Order(3, 4, 1),
+        signal=Signal(
+            12, 40, 60, 1000, "patients", Estimate(8.29, 4.0, 17.2), Estimate(6.1, 3.6, 10.4), Estimate(2.1, 1.1, 2.8)
+        ),
     )

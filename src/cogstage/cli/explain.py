@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -94,6 +94,11 @@ def discover(
     everywhere: bool = model_option(
         False, "--everywhere", help="Rank every node, not only nodes that usually take part in the relation."
     ),
+    drop_indications: bool = model_option(
+        False,
+        "--drop-indications",
+        help="With -r causes: leave out what the drug treats, known or predicted, and say what was left out.",
+    ),
     explained: bool = output_option(False, "--explain", help="Show the reasons for each candidate."),
     k: int | None = K,
     through: str | None = THROUGH,
@@ -110,24 +115,30 @@ def discover(
     from cogstage.rationale.discover import discover as rank
     from cogstage.rationale.filters import Filter
     from cogstage.rationale.text import ranking_text
+    from cogstage.rationale.side_effects import check_indications, discover_effects, left_out_text
 
     loaded = _load(model, corrections)
     if relation is None and len(loaded.relations) > 1:
         raise UsageError(f"the model has several relations; choose one with --relation: {', '.join(loaded.relations)}")
     if (head is None) == (tail is None):
         raise UsageError("discover needs a HEAD, or --tail TERM")
-    predictions = rank(
-        loaded,
-        relation or loaded.relations[0],
-        head=None if head is None else loaded.vocabulary.find(head),
-        tail=None if tail is None else loaded.vocabulary.find(tail),
-        top=top,
-        new_only=new_only,
-        everywhere=everywhere,
-        k=k if explained or as_json or out else 0,
-        choose=Filter(through, by, known_only),
-        progress=progress(),
-    )
+    relation = relation or loaded.relations[0]
+    how: dict[str, Any] = {
+        "head": None if head is None else loaded.vocabulary.find(head),
+        "tail": None if tail is None else loaded.vocabulary.find(tail),
+        "top": top,
+        "new_only": new_only,
+        "everywhere": everywhere,
+        "k": k if explained or as_json or out else 0,
+        "choose": Filter(through, by, known_only),
+        "progress": progress(),
+    }
+    if drop_indications:
+        check_indications(loaded, relation)
+        predictions, left_out = discover_effects(loaded, **how)
+        typer.echo(left_out_text(left_out, by_head=head is not None), err=True)
+    else:
+        predictions = rank(loaded, relation, **how)
     if as_json or out or explained:
         _show(predictions, "json" if as_json else "text", out)
     else:

@@ -15,6 +15,7 @@ from pydantic import Field
 from cogstage.artefact import software_version
 from cogstage.errors import CogstageError
 from cogstage.graph.vocabulary import UnknownTerm
+from cogstage.rationale.layout import order_in_words, signal_in_words
 from cogstage.rationale.prose import prose
 from cogstage.relations import phrase
 from cogstage.web.questions import question
@@ -35,6 +36,7 @@ Reasons = Annotated[int, Field(ge=0, le=50, description="How many reasons at mos
 Triples = Annotated[Sequence[Sequence[str]], Field(max_length=20, description="Lists of [head, relation, tail].")]
 Side = Annotated[Literal["auto", "head", "tail"], Field(description="Where the term stands; auto goes by its type.")]
 Top = Annotated[int, Field(ge=1, le=200, description="How many candidates.")]
+DropIndications = Annotated[bool, Field(description="Relation causes: leave out what the drug treats.")]
 NewOnly = Annotated[bool, Field(description="Leave known facts out.")]
 
 
@@ -85,7 +87,12 @@ def create_server(service: Service) -> MCPServer[Any]:
     @server.tool(annotations=READS)
     @_plain_errors
     def discover(
-        term: Name, relation: Relation, side: Side = "auto", top: Top = 10, new_only: NewOnly = False
+        term: Name,
+        relation: Relation,
+        side: Side = "auto",
+        top: Top = 10,
+        new_only: NewOnly = False,
+        drop_indications: DropIndications = False,
     ) -> dict[str, Any]:
         """Rank the likeliest partners of a term, for example what might treat a disease."""
         node = service.find(term)
@@ -95,25 +102,31 @@ def create_server(service: Service) -> MCPServer[Any]:
             kind = service.term(node).type
             raise ToolError(f"{relation} does not join terms of type {kind}; give side head or tail to rank anyway")
         ranking = service.ranking(relation, at, node)
-        rows = np.flatnonzero(~ranking.known) if new_only else np.arange(len(ranking.node))
+        used = service.ranker.indications(ranking) if drop_indications else None
+        rows = ranking.choose(known="new" if new_only else "", drop=used)[:top]
         candidates = []
-        for row, p in zip(rows[:top].tolist(), service.records(ranking, rows[:top], 2), strict=True):
+        for row, p in zip(rows.tolist(), service.records(ranking, rows, 2), strict=True):
             other = p.tail if at == "head" else p.head
             reasons = [f"{r.head.name} {phrase(r.relation)} {r.tail.name}" for r in p.reasons_for]
-            candidates.append(
-                {"rank": row + 1, "key": other.key, "name": other.name, "known_fact": p.known_fact, "reasons": reasons}
-            )
-        return {"question": question(relation, at, service.term(node).name), "side": at, "candidates": candidates}
+            entry = {"rank": row + 1, "key": other.key, "name": other.name, "known_fact": p.known_fact}
+            counts = None if p.signal is None else signal_in_words(p.signal)
+            candidates.append({**entry, "reasons": reasons, "counts_alone": counts})
+        answer = {"question": question(relation, at, service.term(node).name), "side": at, "candidates": candidates}
+        if used is not None:
+            answer["left_out"] = [service.term(int(n)).name for n in ranking.left_out(used, rows)]
+        return answer
 
     @server.tool(annotations=READS)
     @_plain_errors
     def evidence(one: Name, other: Name) -> dict[str, Any]:
-        """What is known of two terms: how often they were counted together, and the facts that join them."""
+        """What is known of two terms: counts, order in time, ROR, PRR and IC of a drug and an event, and facts."""
         nodes = service.find(one), service.find(other)
         service.model.check_pair(*nodes)
         ends = np.array(nodes[:1]), np.array(nodes[1:])
         count, ppmi = service.model.counts.look_up(*ends)
-        names = service.model.explainer.relations.all_names[:-1]
+        explainer = service.model.explainer
+        order, signal = explainer.orders(*ends)[0], explainer.signals(*ends)[0]
+        names = explainer.relations.all_names[:-1]
         joined = service.model.facts.relations_of(*ends)[0]
         first, second = (service.term(node) for node in nodes)
         return {
@@ -121,6 +134,8 @@ def create_server(service: Service) -> MCPServer[Any]:
             "other": second.name,
             "counted_together": None if service.hide_counts else int(count[0]),
             "ppmi": None if service.hide_counts else float(ppmi[0]),
+            "order_in_time": None if service.hide_counts or order is None else order_in_words(order, first, second),
+            "counts_alone": None if service.hide_counts or signal is None else signal_in_words(signal),
             "facts": [f"{first.name} {phrase(names[n])} {second.name}" for n in np.flatnonzero(joined).tolist()],
         }
 

@@ -47,22 +47,29 @@ class Answer:
 class Network(nn.Module):
     """The stages; ``targets`` are the relations with a decision, as numbers among the R ``relations``.
 
-    ``folds`` are further recognitions that exist in training alone: each has not seen one part of the facts.
+    ``ordered``: recognition sees the order in time of two terms. ``folds`` are further recognitions that exist in
+    training alone: each has not seen one part of the facts.
     """
 
     def __init__(
-        self, config: Config, terms: int, relations: int, targets: Sequence[int], opposite: Tensor | None = None
+        self,
+        config: Config,
+        terms: int,
+        relations: int,
+        targets: Sequence[int],
+        opposite: Tensor | None = None,
+        ordered: bool = False,
     ) -> None:
         super().__init__()
-        self.config, self.relations = config, relations
+        self.config, self.relations, self.ordered = config, relations, ordered
         self.recall = Recall(terms, config.dimension)
-        self.recognition = Recognition(config, terms, relations)
+        self.recognition = Recognition(config, terms, relations, ordered)
         self.folds = nn.ModuleList()
         self.decision = Decision(config, targets, relations, opposite)
 
     def add_folds(self, count: int) -> None:
         """Make the recognitions for cross-fitting."""
-        make = (Recognition(self.config, len(self.recall.term), self.relations) for _ in range(count))
+        make = (Recognition(self.config, len(self.recall.term), self.relations, self.ordered) for _ in range(count))
         self.folds = nn.ModuleList(make)
 
     def ready(self, candidates: Tensor, fold: int | None = None) -> Ready:

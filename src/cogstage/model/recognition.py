@@ -2,11 +2,12 @@
 
     x_i        = [υ_i·√d / ‖υ_i‖ ; ρ_i·√d / ‖ρ_i‖] + δ_i
     head tower   a_i = tanh(x_i·W_h + b_h),      tail tower   z_j = tanh(x_j·W_t + b_t)
-    s_k(i,j)   = c·a_iᵀ·M_k·z_j + γ_k·PPMI(i,j) + b_k,      s_NA = 0
+    s_k(i,j)   = c·a_iᵀ·M_k·z_j + γ_k·PPMI(i,j) + b_k + 50·ω_k·o(i,j),      s_NA = 0
     s_k⁻¹(i,j) = s_k(j,i)
     p(k|i,j)   = σ(s_k(i,j))
     L_r        = weighted logistic loss of s_k: 1 for facts, 0 for training, typed and random negatives
 
+o(i,j) = -o(j,i) in [-1, 1] says whether patients have i before j; a graph without order in time has no ω.
 In a decision s_k is cut to ±6; a known fact has s_k = 6, and a relation between types that it never joins has s_k = 0.
 """
 
@@ -14,16 +15,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from cogstage.graph.pair_counts import PairCounts
+from cogstage.graph.pair_order import PairOrder
 from cogstage.model.config import Config
 from cogstage.model.fast.recognition import recognise
 from cogstage.triples import TripleIndex, UsualTypes
 
 CUT = 6.0  # |s_k| in a decision at most
+ORDER_SCALE = 50.0  # of ω: o is small and the steps of training are few, so ω must move fast
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class Knowledge:
     facts: TripleIndex  # the training facts
     types: UsualTypes | None  # which types a relation joins; None for a graph without types
     wrong: TripleIndex | None = None  # triples that a reader called wrong: not recognised, whatever the score
+    order: PairOrder | None = None  # None for a graph without order in time
 
 
 @dataclass(frozen=True)
@@ -45,10 +50,16 @@ class Views:
     tail: Tensor
 
 
-class Recognition(nn.Module):
-    """Holds ρ as stage 1 made it, δ, the two towers, M, γ and b."""
+def features(knowledge: Knowledge, left: np.ndarray, right: np.ndarray) -> tuple[Tensor, Tensor | None]:
+    """PPMI(i,j) and, where it is known, o(i,j) of pairs of nodes: (M,), (M,) -> (M,), (M,)."""
+    ppmi = torch.from_numpy(knowledge.counts.ppmi(left, right))
+    return ppmi, None if knowledge.order is None else torch.from_numpy(knowledge.order.lean(left, right))
 
-    def __init__(self, config: Config, terms: int, relations: int) -> None:
+
+class Recognition(nn.Module):
+    """Holds ρ as stage 1 made it, δ, the two towers, M, γ, b and, where order in time is known, ω."""
+
+    def __init__(self, config: Config, terms: int, relations: int, ordered: bool = False) -> None:
         super().__init__()
         d, w = config.dimension, config.tower
         self.dropout, self.relations = config.recognition_dropout, relations
@@ -59,6 +70,7 @@ class Recognition(nn.Module):
         self.matrix = nn.Parameter(torch.randn(relations, w, w) * 0.02)  # M (R, w, w)
         self.ppmi = nn.Parameter(torch.zeros(relations))  # γ (R,)
         self.bias = nn.Parameter(torch.zeros(relations))  # b (R,)
+        self.order = nn.Parameter(torch.zeros(relations)) if ordered else None  # ω (R,)
         self.offset = nn.Parameter(torch.zeros(terms, 2 * d))  # δ (V, 2d)
         self.fact_vectors = nn.Parameter(torch.zeros(terms, d), requires_grad=False)  # ρ (V, d)
         self.scale = 0.25 * (128 / w) ** 0.5  # c
@@ -71,7 +83,13 @@ class Recognition(nn.Module):
         return F.dropout(towers[0], self.dropout, self.training), F.dropout(towers[1], self.dropout, self.training)
 
     def loss(
-        self, towers: tuple[Tensor, Tensor], triples: Tensor, ppmi: Tensor, label: Tensor, weight: Tensor
+        self,
+        towers: tuple[Tensor, Tensor],
+        triples: Tensor,
+        ppmi: Tensor,
+        label: Tensor,
+        weight: Tensor,
+        order: Tensor | None = None,
     ) -> Tensor:
         """L_r summed over triples (b, 3) of rows of the towers; relations are below R."""
         head, tail = towers
@@ -80,6 +98,8 @@ class Recognition(nn.Module):
             (chosen,) = (triples[:, 1] == k).nonzero(as_tuple=True)
             product = ((head[triples[chosen, 0]] @ self.matrix[k]) * tail[triples[chosen, 2]]).sum(1)
             score = self.scale * product + self.ppmi[k] * ppmi[chosen] + self.bias[k]
+            if self.order is not None and order is not None:
+                score = score + ORDER_SCALE * self.order[k] * order[chosen]
             total = total + F.binary_cross_entropy_with_logits(score, label[chosen], weight[chosen], reduction="sum")
         return total
 
@@ -94,13 +114,17 @@ class Recognition(nn.Module):
         return Views((head @ wide).reshape(len(head), self.relations, -1), head, tail)
 
     @torch.no_grad()
-    def scores(self, views: Views, left: Tensor, right: Tensor, ppmi: Tensor) -> Tensor:
+    def scores(self, views: Views, left: Tensor, right: Tensor, ppmi: Tensor, order: Tensor | None = None) -> Tensor:
         """s_k of pairs of nodes, as trained: (M,), (M,), (M,) -> (M, 2R), inverses second."""
         there, back = (
             torch.einsum("mrw,mw->mr", views.mixed[i], views.tail[j]) + self.bias + ppmi[:, None] * self.ppmi
             for i, j in ((left, right), (right, left))
         )
-        return torch.cat([there, back], 1)
+        score = torch.cat([there, back], 1)
+        if self.order is None or order is None:
+            return score
+        lean = ORDER_SCALE * order[:, None] * self.order
+        return score + torch.cat([lean, -lean], 1)
 
     @torch.no_grad()
     def recognise(
@@ -122,7 +146,7 @@ class Recognition(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """The literal form of :meth:`recognise`."""
         ends = left.numpy(), right.numpy()
-        score = self.scores(views, left, right, torch.from_numpy(knowledge.counts.ppmi(*ends)).to(views.tail.dtype))
+        score = self.scores(views, left, right, *features(knowledge, *ends))
         known = torch.from_numpy(knowledge.facts.relations_of(*ends, hidden=hidden))
         if knowledge.types is not None:
             score = score * torch.from_numpy(knowledge.types.allowed(*ends))

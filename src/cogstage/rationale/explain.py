@@ -7,16 +7,35 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from cogstage.graph.disproportionality import Margins, disproportionality
 from cogstage.graph.pair_counts import PairCounts
+from cogstage.graph.pair_order import PairOrder
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.model.network import Answer
-from cogstage.rationale.record import Association, Prediction, Provenance, Reason, Term, Triple, sigmoid
+from cogstage.rationale.record import (
+    Association,
+    Estimate,
+    Order,
+    Prediction,
+    Provenance,
+    Reason,
+    Signal,
+    Term,
+    Triple,
+    sigmoid,
+)
 from cogstage.relations import RelationIndex
 from cogstage.training.calibration import Calibration
 from cogstage.triples import TripleIndex, UsualTypes
 
 ROUNDING = 1e-9  # a rest below it is the rounding of sums
 Revise = Callable[[Mapping[Triple, bool]], Prediction]
+DRUGS = ("drug", "chemical", "medication", "immunization", "vaccine", "device", "pharmacologic")  # how types begin
+
+
+def is_drug(kind: str) -> bool:
+    """Whether a semantic type is that of something given to a patient; the types of all readers are known."""
+    return kind.lower().startswith(DRUGS)
 
 
 @dataclass(frozen=True)
@@ -93,6 +112,8 @@ class Explainer:
     facts: TripleIndex
     types: UsualTypes | None
     provenance: Provenance
+    order: PairOrder | None = None
+    margins: Margins | None = None
     base_rate: float = 0.5
     _terms: dict[int, Term] = field(default_factory=dict, repr=False, compare=False)  # those shown so far
 
@@ -114,7 +135,7 @@ class Explainer:
             found = self._reasons(head, tail, arrays)
             rest = rest - arrays.share.sum(1)
             rest[np.abs(rest) < ROUNDING] = 0.0
-        effective = _effective(arrays.share)
+        effective, orders, signals = _effective(arrays.share), self.orders(head, tail), self.signals(head, tail)
         return [
             Prediction(
                 self.term(h),
@@ -131,12 +152,42 @@ class Explainer:
                 None if self.types is None else self.types.fit(h, number, t),
                 width,
                 self.provenance,
+                orders[row],
+                signals[row],
                 _ask_again=None if revise is None else revise(h, t),
             )
             for row, (h, t, logit, left, fact, width) in enumerate(
                 zip(*(column.tolist() for column in (head, tail, arrays.logit, rest, known, effective)), strict=True)
             )
         ]
+
+    def signals(self, head: np.ndarray, tail: np.ndarray) -> list[Signal | None]:
+        """ROR, PRR and IC of pairs of a drug and an event; None for other pairs and those never counted together."""
+        found: list[Signal | None] = [None] * len(head)
+        kinds, margins = self.vocabulary.type, self.margins
+        if margins is None:
+            return found
+        pairs = enumerate(zip(head.tolist(), tail.tolist(), strict=True))
+        rows = np.array([row for row, (h, t) in pairs if is_drug(kinds[h]) and not is_drug(kinds[t])], np.int64)
+        if not len(rows):
+            return found
+        together = self.counts.counts(head[rows], tail[rows])
+        ends = margins.term[head[rows]], margins.term[tail[rows]]
+        estimates = disproportionality(together, *ends, margins.total).tolist()
+        for row, both, one, other, (ror, prr, ic) in zip(
+            rows.tolist(), together.tolist(), *(end.tolist() for end in ends), estimates, strict=True
+        ):
+            if ror[0] == ror[0]:  # not NaN: counted together, and within the margins
+                total = round(margins.total)
+                rest = (Estimate(*ror), Estimate(*prr), Estimate(*ic))
+                found[row] = Signal(both, round(one), round(other), total, margins.basis, *rest)
+        return found
+
+    def orders(self, one: np.ndarray, other: np.ndarray) -> list[Order | None]:
+        """In how many patients each came first; None where that is not known."""
+        if self.order is None:
+            return [None] * len(one)
+        return [Order(*cells) if any(cells) else None for cells in self.order.look_up(one, other).tolist()]
 
     def term(self, node: int) -> Term:
         """A node as people see it."""
@@ -157,7 +208,7 @@ class Explainer:
         columns = (a.share, a.effect, a.probability, a.known)
         found: list[tuple[list[Reason], list[Reason]]] = [([], []) for _ in head]
         names, types = self.relations.all_names, self.types
-        for row, i, r, j, share, effect, probability, known, count, value, of_head, of_tail in zip(
+        for row, i, r, j, share, effect, probability, known, count, value, of_head, of_tail, order in zip(
             rows.tolist(),
             one.tolist(),
             k.tolist(),
@@ -166,6 +217,7 @@ class Explainer:
             together.tolist(),
             ppmi.tolist(),
             *ends,
+            self.orders(one, other),
             strict=True,
         ):
             reason = Reason(
@@ -181,6 +233,7 @@ class Explainer:
                 value if count else None,
                 of_head,
                 of_tail,
+                order,
             )
             found[row][share < 0].append(reason)
         for side in (side for sides in found for side in sides):

@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from cogstage.artefact import new_file, write_text
 from cogstage.errors import UsageError
-from cogstage.rationale.record import Prediction, Term
+from cogstage.rationale.record import Order, Prediction, Signal, Term
 from cogstage.relations import inverse, is_inverse, phrase
 from cogstage.relations import relation as describe
 from cogstage.reporting.escape import spreadsheet
@@ -67,6 +67,8 @@ def rows_of(predictions: Iterable[Prediction]) -> list[dict[str, Any]]:
             "baseline": p.baseline,
             "rest": p.rest,
             "known_fact": p.known_fact,
+            **order_columns("", p.order),
+            **signal_columns(p.signal),
         }
         empty = dict.fromkeys(REASON_COLUMNS)
         rows += [
@@ -86,6 +88,7 @@ def rows_of(predictions: Iterable[Prediction]) -> list[dict[str, Any]]:
                 "tail_likeness": None if r.tail_association is None else r.tail_association.likeness,
                 "types_fit": r.types_fit,
                 "count": r.count,
+                **order_columns("reason_", r.order),
             }
             for rank, r in enumerate(p.reasons, start=1)
         ] or [{**target, **empty}]
@@ -107,7 +110,28 @@ REASON_COLUMNS = (
     "tail_likeness",
     "types_fit",
     "count",
+    "reason_head_first",
+    "reason_tail_first",
+    "reason_same_day",
 )
+
+
+def order_columns(prefix: str, order: Order | None) -> dict[str, Any]:
+    """In how many patients the head came first, the tail, both on one day; empty where it is not known."""
+    names = ("head_first", "tail_first", "same_day")
+    return {f"{prefix}{name}": None if order is None else getattr(order, name) for name in names}
+
+
+def signal_columns(signal: Signal | None) -> dict[str, Any]:
+    """ROR, PRR and IC with their intervals, and what they rest on; empty for a pair that has none."""
+    columns: dict[str, Any] = {}
+    for name in ("ror", "prr", "ic"):
+        estimate = None if signal is None else getattr(signal, name)
+        for suffix, end in (("", "value"), ("_low", "low"), ("_high", "high")):
+            columns[name + suffix] = None if estimate is None else getattr(estimate, end)
+    for name in ("together", "total", "basis"):
+        columns[f"signal_{name}"] = None if signal is None else getattr(signal, name)
+    return columns
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
@@ -164,6 +188,7 @@ def kgx(predictions: Iterable[Prediction]) -> tuple[list[dict[str, Any]], list[d
                 "agent_type": "computational_model",
                 "primary_knowledge_source": "infores:cogstage",
                 "model": prediction.provenance.model,
+                **signal_columns(prediction.signal),
                 "reasons": json.dumps(supporting, ensure_ascii=False),
             }
         )

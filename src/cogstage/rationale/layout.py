@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import hypot
 
-from cogstage.rationale.record import Association, Prediction, Reason, Term
+from cogstage.rationale.record import Association, Estimate, Order, Prediction, Reason, Signal, Term
 from cogstage.relations import is_inverse, is_opposite, phrase, relation
 
 WIDTH = 1100.0
@@ -132,6 +132,26 @@ def steps(prediction: Prediction) -> list[SumStep]:
 def in_words(reason: Reason) -> str:
     """A reason's triple as a clause."""
     return f"{reason.head.name} {phrase(reason.relation)} {reason.tail.name}"
+
+
+def order_in_words(order: Order, head: Term, tail: Term) -> str:
+    """Which of two terms came first, in most patients: "Aspirin first in 83 % of 41 patients"."""
+    first, count = (head, order.head_first) if order.head_first >= order.tail_first else (tail, order.tail_first)
+    if count == 0:
+        return f"both on one day in all of {order.patients:,} patients"
+    return f"{first.name} first in {100 * count / order.patients:.0f} % of {order.patients:,} patients"
+
+
+def estimate_in_words(estimate: Estimate) -> str:
+    """A value with its interval."""
+    return f"{estimate.value:.2f} ({estimate.low:.2f} to {estimate.high:.2f})"
+
+
+def signal_in_words(signal: Signal) -> str:
+    """The statistics of a drug and an event, and what they rest on."""
+    s = signal
+    named = ", ".join(f"{name} {estimate_in_words(x)}" for name, x in (("ROR", s.ror), ("PRR", s.prr), ("IC", s.ic)))
+    return f"{named}; {s.together:,} of {s.total:,} have both ({s.basis})"
 
 
 def opposes(reason: Reason, prediction: Prediction) -> bool:

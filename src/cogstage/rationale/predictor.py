@@ -13,8 +13,9 @@ import numpy as np
 import torch
 
 from cogstage.graph.pair_counts import PairCounts
+from cogstage.graph.pair_order import PairOrder
 from cogstage.model.network import Answer, Network, Ready
-from cogstage.model.recognition import Knowledge
+from cogstage.model.recognition import Knowledge, features
 from cogstage.rationale.explain import ReasonArrays
 from cogstage.rationale.removal import Removable, RemovableReasons
 from cogstage.training.calibration import Calibration
@@ -59,12 +60,18 @@ class StagedPredictor:
 
     @classmethod
     def create(
-        cls, network: Network, counts: PairCounts, facts: Triples, types: Iterable[str], relations: int
+        cls,
+        network: Network,
+        counts: PairCounts,
+        facts: Triples,
+        types: Iterable[str],
+        relations: int,
+        order: PairOrder | None = None,
     ) -> StagedPredictor:
         """From a network and what it was trained with."""
         types = list(types)
         usual = UsualTypes(types, facts, relations) if any(types) else None
-        knowledge = Knowledge(counts, TripleIndex(facts, relations, len(types)), usual)
+        knowledge = Knowledge(counts, TripleIndex(facts, relations, len(types)), usual, order=order)
         return cls(network.eval(), knowledge, np.unique(np.concatenate([facts.head, facts.tail])).astype(np.int64))
 
     @cached_property
@@ -121,8 +128,7 @@ class StagedPredictor:
     def recognised(self, head: np.ndarray, tail: np.ndarray, target: int) -> np.ndarray:
         """s_k of the pairs themselves, which no prediction uses. float64 (B,)."""
         left, right = (torch.from_numpy(np.asarray(nodes, np.int64)) for nodes in (head, tail))
-        ppmi = torch.from_numpy(self.knowledge.counts.ppmi(head, tail))
-        scores = self.network.recognition.scores(self.ready.views, left, right, ppmi)
+        scores = self.network.recognition.scores(self.ready.views, left, right, *features(self.knowledge, head, tail))
         result: np.ndarray = scores[:, target].double().numpy()
         return result
 

@@ -26,6 +26,43 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
+class Order:
+    """In how many patients the head came first, the tail came first, both came on one day."""
+
+    head_first: int
+    tail_first: int
+    same_day: int
+
+    @property
+    def patients(self) -> int:
+        """Patients whose order is known."""
+        return self.head_first + self.tail_first + self.same_day
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A value with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """What a safety team computes for a drug and an event from counts alone, beside the model."""
+
+    together: int  # units with both terms
+    head: int  # units with the head
+    tail: int  # units with the tail
+    total: int  # units
+    basis: str  # what a unit is, and what was done to the counts
+    ror: Estimate  # reporting odds ratio
+    prr: Estimate  # proportional reporting ratio
+    ic: Estimate  # information component; its lower end is IC025
+
+
+@dataclass(frozen=True, slots=True)
 class Association:
     """Why another term stands for one end of the question: how like it is, and how often the two occur together.
 
@@ -63,6 +100,7 @@ class Reason:
     ppmi: float | None
     head_association: Association | None  # None: the head is the question's own
     tail_association: Association | None  # None: the tail is the question's own
+    order: Order | None = None  # of the triple's two terms; None where it is not known
 
     @property
     def recognised(self) -> bool:
@@ -116,6 +154,8 @@ class Prediction:
     types_fit: bool | None  # False: the relation does not join terms of these types; None without types
     effective_reasons: float  # exp of the entropy of |share| among the reasons
     provenance: Provenance
+    order: Order | None = None  # of head and tail; None where it is not known
+    signal: Signal | None = None  # of a drug and an event that were counted together
     schema: int = SCHEMA_VERSION
     _ask_again: Callable[[Mapping[Triple, bool]], Prediction] | None = field(default=None, repr=False, compare=False)
 
@@ -186,6 +226,8 @@ class Prediction:
                 "reasons_for": tuple(_reason(entry) for entry in record["reasons_for"]),
                 "reasons_against": tuple(_reason(entry) for entry in record["reasons_against"]),
                 "provenance": Provenance(**record["provenance"]),
+                "order": _order(record),
+                "signal": _signal(record.get("signal")),
             }
             return cls(**{**record, **nested})
         except (KeyError, TypeError) as error:
@@ -224,4 +266,15 @@ def _reason(entry: Mapping[str, Any]) -> Reason:
         name: None if entry[name] is None else Association(**entry[name])
         for name in ("head_association", "tail_association")
     }
-    return Reason(**{**entry, "head": Term(**entry["head"]), "tail": Term(**entry["tail"]), **ends})
+    terms = {name: Term(**entry[name]) for name in ("head", "tail")}
+    return Reason(**{**entry, **terms, **ends, "order": _order(entry)})
+
+
+def _order(entry: Mapping[str, Any]) -> Order | None:
+    return None if entry.get("order") is None else Order(**entry["order"])
+
+
+def _signal(entry: Mapping[str, Any] | None) -> Signal | None:
+    if entry is None:
+        return None
+    return Signal(**{**entry, **{name: Estimate(**entry[name]) for name in ("ror", "prr", "ic")}})

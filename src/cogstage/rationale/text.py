@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cogstage.rationale.layout import estimate_in_words, order_in_words, signal_in_words
 from cogstage.rationale.record import Association, Prediction, Reason
 from cogstage.relations import is_opposite, phrase
 
@@ -27,7 +28,12 @@ def prediction_text(prediction: Prediction) -> str:
         lines.append("  no reason to show: nothing was recognised, or no reason passes the filter")
     if abs(p.rest) > 5e-7:
         lines.append(_line("not shown", p.rest))
-    lines.append(_line("sum (log-odds)", p.logit, f"1 / (1 + exp({-p.logit:+.3f})) = {p.probability:.3f}"))
+    total = _line("sum (log-odds)", p.logit, f"1 / (1 + exp({-p.logit:+.3f})) = {p.probability:.3f}")
+    lines.append(total)
+    if p.order is not None:
+        lines.append(f"  order in time: {order_in_words(p.order, p.head, p.tail)}")
+    if p.signal is not None:
+        lines.append(f"  counts alone: {signal_in_words(p.signal)}")
     return "\n".join(lines) + "\n"
 
 
@@ -39,10 +45,12 @@ def ranking_text(predictions: Sequence[Prediction], by_head: bool) -> str:
     question = f"{p.head.name} {phrase(p.relation)} …" if by_head else f"… {phrase(p.relation)} {p.tail.name}"
     names = [(entry.tail if by_head else entry.head).name for entry in predictions]
     width = max(len(question), *(len(name) for name in names))
-    lines = [f"{'#':>4}  {question:<{width}}  log-odds"]
+    signals = any(entry.signal is not None for entry in predictions)
+    lines = [f"{'#':>4}  {question:<{width}}  log-odds" + ("  IC (95 % interval)" if signals else "")]
     for rank, (name, entry) in enumerate(zip(names, predictions, strict=True), start=1):
         known = "  known fact" if entry.known_fact else ""
-        lines.append(f"{rank:>4}  {name:<{width}}  {entry.logit:>+8.2f}{known}")
+        ic = "" if not signals else f"  {'-' if entry.signal is None else estimate_in_words(entry.signal.ic):<22}"
+        lines.append(f"{rank:>4}  {name:<{width}}  {entry.logit:>+8.2f}{ic}{known}".rstrip())
     return "\n".join(lines) + "\n"
 
 
@@ -65,6 +73,8 @@ def _details(prediction: Prediction, reason: Reason) -> str:
     ):
         if end is not None:
             parts.append(f"{term.name} is like {question.name} ({end.likeness:.2f}{_together(end)})")
+    if reason.order is not None:
+        parts.append(order_in_words(reason.order, reason.head, reason.tail))
     return "; ".join(parts)
 
 

@@ -14,6 +14,7 @@ from torch import nn
 from cogstage.errors import UsageError
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.pair_counts import PairCounts
+from cogstage.graph.pair_order import PairOrder
 from cogstage.graph.ppmi import Ppmi
 from cogstage.knowledge.dataset import FittingView
 from cogstage.model.config import Config, Options
@@ -99,10 +100,10 @@ def prepare(
     facts, types = view.train_facts(), graph.vocabulary.type
     usual = UsualTypes(types, facts, relations) if any(types) else None
     index = TripleIndex(facts, relations, graph.n_nodes, sampler.fact_folds)
-    knowledge = Knowledge(PairCounts.from_graph(graph), index, usual)
+    knowledge = Knowledge(PairCounts.from_graph(graph), index, usual, order=PairOrder.from_graph(graph))
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        network = Network(config, graph.n_nodes, relations, targets, opposite)
+        network = Network(config, graph.n_nodes, relations, targets, opposite, graph.in_order is not None)
         network.add_folds(config.folds)
         if not restored:
             network.recall.start_from_svd(ppmi, seed)

@@ -21,7 +21,7 @@ from cogstage.knowledge.dataset import FittingView
 from cogstage.model.decision import Weighed
 from cogstage.model.network import Network, Ready
 from cogstage.model.recall import RecallTargets
-from cogstage.model.recognition import Knowledge, Recognition
+from cogstage.model.recognition import Knowledge, Recognition, features
 from cogstage.progress import SILENT, Progress
 from cogstage.training.distributed import Processes
 from cogstage.training.optimiser import Adam
@@ -200,9 +200,9 @@ class StagedTraining:
         nodes, at = np.unique(np.concatenate([head, tail]), return_inverse=True)
         towers = recognition.towers(self.network.recall.term, torch.from_numpy(nodes))
         rows = np.stack([at[: len(head)], relation, at[len(head) :]], 1)
-        ppmi = self.knowledge.counts.ppmi(head, tail)
-        columns = (torch.from_numpy(x) for x in (rows, ppmi, batch.label[mine], batch.weight[mine]))
-        return recognition.loss(towers, *columns) / float(batch.weight.sum())
+        ppmi, order = features(self.knowledge, head, tail)
+        triples, label, weight = (torch.from_numpy(x) for x in (rows, batch.label[mine], batch.weight[mine]))
+        return recognition.loss(towers, triples, ppmi, label, weight, order) / float(batch.weight.sum())
 
     def _pair_loss(self, batch: PairBatch) -> Tensor:
         mine = batch[self._processes.share(len(batch))]
@@ -274,6 +274,7 @@ class StagedTraining:
     def _hash(self, view: FittingView) -> str:
         digest = hashlib.sha256(view.vocabulary_hash.encode())
         train = self.sampler.train
-        for array in (self._recall_targets.values, train.head, train.tail, train.label):
+        order = () if self.knowledge.order is None else self.knowledge.order.kernel
+        for array in (self._recall_targets.values, train.head, train.tail, train.label, *order):
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()

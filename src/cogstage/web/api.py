@@ -223,8 +223,12 @@ def router(service: Service) -> APIRouter:
         top: Annotated[int, Query(ge=1, le=limits.candidates)] = 20,
         new_only: bool = False,
         k: Annotated[int, Query(ge=0, le=limits.rationales)] = 0,
+        indications: Annotated[
+            Literal["keep", "drop", "only"],
+            Query(description="Relation causes: drop what the drug treats, known or predicted, or list it alone."),
+        ] = "keep",
     ) -> JSONResponse:
-        found = service.discover(relation, head, tail, top, new_only, k)
+        found = service.discover(relation, head, tail, top, new_only, k, indications)
         return JSONResponse([record.to_dict() for record in found])
 
     return routes

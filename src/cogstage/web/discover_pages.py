@@ -15,6 +15,7 @@ from fastapi.responses import RedirectResponse, Response
 from cogstage.errors import CogstageError, UsageError
 from cogstage.evaluation.hit_rate import rate_at
 from cogstage.rationale.exports import kgx, rows_of, table
+from cogstage.rationale.layout import estimate_in_words
 from cogstage.rationale.record import Prediction
 from cogstage.relations import phrase
 from cogstage.web.asked import Text, triple_of
@@ -42,6 +43,7 @@ def router(service: Service) -> APIRouter:
             "phrase": phrase,
             "literature": literature,
             "question": question,
+            "estimate": estimate_in_words,
         }
         return page(request, f"explorer/{name}", counts_hidden=service.hide_counts, **common, **values)
 
@@ -52,8 +54,13 @@ def router(service: Service) -> APIRouter:
         side = side or service.ranker.side(relation, node)
         return node, service.ranking(relation, side, node) if side else None
 
+    def used(ranking: CandidateRanking, asked: dict[str, Any]) -> np.ndarray | None:
+        """Which candidates are indications to leave out."""
+        return service.ranker.indications(ranking) if asked["indications"] == "drop" else None
+
     def chosen(ranking: CandidateRanking, asked: dict[str, Any]) -> np.ndarray:
-        at = ranking.choose(asked["type"], asked["known"], asked["together"], asked["least"] / 100, asked["sort"])
+        choices = asked["type"], asked["known"], asked["together"], asked["least"] / 100, asked["sort"]
+        at = ranking.choose(*choices, used(ranking, asked))
         if asked["sort"] == "name":
             names = service.model.vocabulary.name
             at = np.array(sorted(at.tolist(), key=lambda row: names[ranking.node[row]].casefold()), np.int64)
@@ -70,18 +77,23 @@ def router(service: Service) -> APIRouter:
         together: Choice = "",
         least: Annotated[int, Query(ge=0, le=100)] = 0,
         sort: Choice = "rank",
+        indications: Choice = "",
         number: Annotated[int, Query(ge=1, le=10_000, alias="page")] = 1,
     ) -> Response:
         relation = relation or service.relations[0]
         asked: dict[str, Any] = {"term": term.strip(), "relation": relation, "side": side, "type": type}
-        asked |= {"known": known, "together": together, "least": least, "page": number}
+        asked |= {"known": known, "together": together, "least": least, "page": number, "indications": indications}
         asked["sort"] = sort if sort in SORTS else "rank"
         values: dict[str, Any] = {"asked": asked, "subject": None, "ranking": None, "heading": "", "joins": ""}
         if asked["term"]:
             node, ranking = rank(asked["term"], relation, side)
             values |= {"subject": service.term(node), "joins": joined_types(service.ranker.sides[relation])}
             if ranking is not None:
-                values |= _listed(service, ranking, chosen(ranking, asked), asked)
+                at = chosen(ranking, asked)
+                values |= _listed(service, ranking, at, asked)
+                if (drop := used(ranking, asked)) is not None:
+                    shown = at[: asked["page"] * ON_PAGE]
+                    values["left_out"] = [service.term(int(n)) for n in ranking.left_out(drop, shown)]
                 values["heading"] = question(relation, ranking.side, values["subject"].name)
         values["link"] = lambda **changed: urlencode(
             {k: v for k, v in {**asked, **changed}.items() if v not in ("", 0)}
@@ -99,9 +111,11 @@ def router(service: Service) -> APIRouter:
         together: Choice = "",
         least: Annotated[int, Query(ge=0, le=100)] = 0,
         sort: Choice = "rank",
+        indications: Choice = "",
     ) -> Response:
         _, ranking = rank(term, relation or service.relations[0], side)
         asked = {"type": type, "known": known, "together": together, "least": least, "sort": sort}
+        asked["indications"] = indications
         at = chosen(ranking, asked)[:EXPORTED] if ranking is not None else np.empty(0, np.int64)
         records = service.records(ranking, at, 5) if ranking is not None else []
         return download(records, form, "candidates")
@@ -197,7 +211,14 @@ def _listed(service: Service, ranking: CandidateRanking, at: np.ndarray, asked: 
         )
     ]
     kinds = sorted({kind for kind in ranking.type.tolist() if kind})
-    return {"ranking": ranking, "rows": rows, "total": len(at), "pages": pages, "kinds": kinds, "hits": bool(bands)}
+    return {
+        "ranking": ranking,
+        "rows": rows,
+        "total": len(at),
+        "pages": pages,
+        "kinds": kinds,
+        "hits": bool(bands),
+    }
 
 
 def download(records: list[Prediction], form: str, name: str) -> Response:

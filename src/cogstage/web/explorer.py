@@ -12,7 +12,7 @@ from fastapi.responses import Response
 from markupsafe import Markup
 
 from cogstage.rationale.exports import rows_of, table
-from cogstage.rationale.layout import opposes, steps
+from cogstage.rationale.layout import opposes, order_in_words, signal_in_words, steps
 from cogstage.rationale.picture import png, svg
 from cogstage.rationale.prose import prose
 from cogstage.rationale.record import Prediction
@@ -89,6 +89,8 @@ def router(service: Service) -> APIRouter:
             "pair.html",
             question=question,
             prediction=prediction,
+            order_in_words=order_in_words,
+            signal_in_words=signal_in_words,
             original=original,
             words=in_words(prediction),
             sentences=prose(prediction),

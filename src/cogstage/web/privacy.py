@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from cogstage.errors import UsageError
 
 T = TypeVar("T")
-COUNTS = frozenset({"count", "ppmi", "cooccurrence"})  # fields of a record that tell how often terms were counted
+COUNTS = frozenset({"count", "ppmi", "order", "signal"})  # fields of a record that tell how often terms were counted
 
 
 def without_counts(record: T) -> T:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cogstage.rationale.side_effects import check_indications, is_indication
 from cogstage.web.corrections import CorrectedModel
 from cogstage.web.turns import Turns
 
@@ -44,10 +45,21 @@ class CandidateRanking:
         return result
 
     def choose(
-        self, kind: str = "", known: str = "", together: str = "", least: float = 0.0, sort: str = "rank"
+        self,
+        kind: str = "",
+        known: str = "",
+        together: str = "",
+        least: float = 0.0,
+        sort: str = "rank",
+        drop: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Rows that pass the filters, sorted. ``known``: "new" or "known"; ``together``: "yes" or "never"."""
+        """Rows that pass the filters and are not in the mask ``drop`` (n,), sorted.
+
+        ``known``: "new" or "known"; ``together``: "yes" or "never".
+        """
         keep = self.score(np.arange(len(self.node))) >= least
+        if drop is not None:
+            keep &= ~drop
         if kind:
             keep &= self.type == kind
         if known in ("new", "known"):
@@ -59,6 +71,12 @@ class CandidateRanking:
             return at[np.argsort(-self.together[at], kind="stable")]
         return at[np.argsort(self.type[at], kind="stable")] if sort == "type" else at
 
+    def left_out(self, drop: np.ndarray, shown: np.ndarray) -> np.ndarray:
+        """The nodes of the mask ``drop`` that rank above the last of the rows ``shown``, likeliest first."""
+        above = int(shown.max()) if len(shown) else len(drop)
+        result: np.ndarray = self.node[:above][drop[:above]]
+        return result
+
 
 class Ranker:
     """Ranks candidates and remembers the last rankings; large work takes turns."""
@@ -66,6 +84,7 @@ class Ranker:
     def __init__(self, corrected: CorrectedModel, turns: Turns) -> None:
         self._corrected, self._turns = corrected, turns
         self._remembered = lru_cache(REMEMBERED)(self._rank)
+        self._indications = lru_cache(REMEMBERED)(self._used)
         self.sides = {name: _types(corrected.model, name) for name in corrected.model.relations}
 
     def rank(self, relation: str, side: str, node: int) -> CandidateRanking:
@@ -79,6 +98,21 @@ class Ranker:
         if not kind:
             return "head"
         return "" if max(head, tail) < USUAL else "head" if head >= tail else "tail"
+
+    def indications(self, ranking: CandidateRanking) -> np.ndarray:
+        """Which candidates of a ranking by causes are indications, known or predicted: (n,) bool."""
+        check_indications(self._corrected.model, ranking.relation)
+        return self._indications(ranking)
+
+    def _used(self, ranking: CandidateRanking) -> np.ndarray:
+        heads, tails = ranking.pairs(np.arange(len(ranking.node)))
+        model = self._corrected.model
+
+        def work(part: Any) -> list[bool]:
+            some = slice(part.start, part.stop)
+            return is_indication(model, heads[some], tails[some]).tolist()  # type: ignore[no-any-return]
+
+        return np.array(list(self._turns.sliced(range(len(heads)), SLICE, work)), bool)
 
     def _rank(self, version: int, relation: str, side: str, node: int) -> CandidateRanking:
         model = self._corrected.model

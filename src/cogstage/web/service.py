@@ -209,16 +209,26 @@ class Service:
             return self._shown(self.model.predict_batch(heads, tails, ranking.relation, k))
 
     def discover(
-        self, relation: str, head: str | None, tail: str | None, top: int, new_only: bool, k: int
+        self,
+        relation: str,
+        head: str | None,
+        tail: str | None,
+        top: int,
+        new_only: bool,
+        k: int,
+        indications: str = "keep",
     ) -> list[Prediction]:
-        """The likeliest partners of a term."""
+        """The likeliest partners of a term; indications among what a drug causes may be dropped, or listed alone."""
         if (head is None) == (tail is None):
             raise UsageError("discover needs a head or a tail, and not both")
         self.limits.check_cost(top, k)
         side, text = ("head", head) if head is not None else ("tail", tail)
         ranking = self.ranking(relation, side, self.find(str(text)))
-        at = np.flatnonzero(~ranking.known) if new_only else np.arange(len(ranking.node))
-        return self.records(ranking, at[:top], k)
+        drop = None
+        if indications != "keep":
+            used = self.ranker.indications(ranking)
+            drop = used if indications == "drop" else ~used
+        return self.records(ranking, ranking.choose(known="new" if new_only else "", drop=drop)[:top], k)
 
     def _shown(self, records: list[Prediction]) -> list[Prediction]:
         return [without_counts(record) for record in records] if self.hide_counts else records

@@ -1,4 +1,4 @@
-"""Recognition of many pairs in one pass: bilinear scores, PPMI, known facts and types, without gradient."""
+"""Recognition of many pairs in one pass: bilinear scores, PPMI, order, known facts and types, without gradient."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import torch
 from torch import Tensor
 
 from cogstage.graph.pair_counts import edge, position, ppmi_at
+from cogstage.graph.pair_order import lean_at
 from cogstage.model.fast.threads import PARTS, spread
 
 if TYPE_CHECKING:
     from cogstage.model.recognition import Knowledge, Recognition, Views
 
 _NO_TYPES = (np.zeros(0, np.int64), np.zeros((0, 0, 0), bool))
+_NO_ORDER = (np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros((0, 3), np.int32))
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
@@ -34,14 +36,16 @@ def _recognise(
     views: Any,
     shared: Any,
     counts: Any,
+    order: Any,
     facts: Any,
     types: Any,
     score: Any,
     known: Any,
 ) -> None:
     mixed, tail = views
-    bias, gamma, cut, hidden = shared
+    bias, gamma, omega, cut, hidden = shared
     count_start, count_other, count_value, log_total, ppmi_scale = counts
+    order_start, order_other, order_cells = order
     fact_start, fact_other, fact_table, fact_fold = facts
     kind, usual = types
     pairs, count = left.shape[0], bias.shape[0]
@@ -52,6 +56,9 @@ def _recognise(
             continue
         at = edge(count_start, count_other, i, j)
         ppmi = score.dtype.type(ppmi_at(count_value, log_total, ppmi_scale, at, i, j)) if at >= 0 else zero
+        lean = zero
+        if order_start.shape[0] > 0:
+            lean = score.dtype.type(lean_at(order_start, order_other, order_cells, i, j))
         fact = position(fact_start, fact_other, i, j)
         if fact >= 0 and fact_fold[fact] == hidden:
             fact = -1
@@ -62,29 +69,35 @@ def _recognise(
             elif kind.shape[0] == 0 or usual[kind[i], kind[j], k]:
                 r = k if k < count else k - count
                 dot = _dot(mixed[i, r], tail[j]) if k < count else _dot(mixed[j, r], tail[i])
-                score[m, k] = min(max(dot + bias[r] + gamma[r] * ppmi, -cut), cut)
+                seen = dot + bias[r] + gamma[r] * ppmi
+                if order_start.shape[0] > 0:
+                    seen += omega[r] * (lean if k < count else -lean)
+                score[m, k] = min(max(seen, -cut), cut)
 
 
 def recognise(
     recognition: Recognition, views: Views, left: Tensor, right: Tensor, knowledge: Knowledge, hidden: int | None
 ) -> tuple[Tensor, Tensor]:
     """s_k as a decision sees it and which triples are known: (M,), (M,) -> (M, 2R), (M, 2R) bool."""
-    from cogstage.model.recognition import CUT
+    from cogstage.model.recognition import CUT, ORDER_SCALE
 
     width = 2 * recognition.relations
     score = np.zeros((len(left), width), views.tail.numpy().dtype)
     known = np.zeros((len(left), width), bool)
     kind = score.dtype.type
     bias, gamma = (parameter.detach().numpy() for parameter in (recognition.bias, recognition.ppmi))
-    facts, types = knowledge.facts, knowledge.types
+    facts, types, order = knowledge.facts, knowledge.types, knowledge.order
+    ordered = order is not None and recognition.order is not None
+    omega = np.zeros_like(bias) if recognition.order is None else ORDER_SCALE * recognition.order.detach().numpy()
     spread(
         _recognise,
         len(left),
         left.numpy(),
         right.numpy(),
         (views.mixed.numpy(), views.tail.numpy()),
-        (bias, gamma, kind(CUT), -2 if hidden is None else hidden),  # no fact is of fold -2
+        (bias, gamma, omega, kind(CUT), -2 if hidden is None else hidden),  # no fact is of fold -2
         knowledge.counts.kernel,
+        order.kernel if order is not None and ordered else _NO_ORDER,
         (facts.start, facts.other, facts.table, facts.folds),
         (types.kind, types.usual) if types is not None else _NO_TYPES,
         score,
