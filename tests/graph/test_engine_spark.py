@@ -77,3 +77,42 @@ def test_spark_writes_the_identical_graph(tmp_path: Path, notes: list[Path]) -> 
         build_graph(notes, tmp_path / f"{engine}-skipped", lexicon, options, engine=engine, master="local[2]", bad=bad)
         assert bad.count == 1
     assert same_bytes(tmp_path / "local-skipped", tmp_path / "spark-skipped")
+
+
+def test_resume_on_spark_gives_the_bytes_of_one_machine(
+    tmp_path: Path, notes: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Interrupted between finding and counting, with the work of one file lost; order, copies and roll-up included."""
+    from cogstage.graph.engines.spark import SparkEngine
+
+    lexicon, options = tmp_path / "lexicon.tsv", BuildOptions(unit="patient-window", window=30, order=True)
+    (tmp_path / "map.tsv").write_text("code\tparent\nC1\tPAIN\nC3\tPAIN\n", encoding="utf-8")
+    build_graph(notes, tmp_path / "local", lexicon, options, roll_up=tmp_path / "map.tsv")
+
+    def interrupted(self: SparkEngine) -> None:
+        raise KeyboardInterrupt
+
+    how = {"engine": "spark", "master": "local[2]", "roll_up": tmp_path / "map.tsv"}
+    with monkeypatch.context() as patched:
+        patched.setattr(SparkEngine, "census", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            build_graph(notes, tmp_path / "graph", lexicon, options, **how)  # type: ignore[arg-type]
+    work = tmp_path / ".graph.work"
+    assert not (tmp_path / "graph").exists()
+    kept = {path: path.stat().st_mtime_ns for path in work.glob("part00000-*.npy")}
+    assert kept
+    for path in [*work.glob("part00001-*"), *work.glob("end-00001*")]:
+        path.unlink()
+    again: list[str] = []
+    find = SparkEngine.find
+
+    def watched(self: SparkEngine, copies: object) -> int:
+        found = find(self, copies)  # type: ignore[arg-type]
+        again.extend(path.name for path, then in kept.items() if path.stat().st_mtime_ns != then)
+        return found
+
+    monkeypatch.setattr(SparkEngine, "find", watched)
+    build_graph(notes, tmp_path / "graph", lexicon, options, resume=True, **how)  # type: ignore[arg-type]
+    assert again == []  # what was found is not found again
+    assert same_bytes(tmp_path / "local", tmp_path / "graph")
+    assert not work.exists()

@@ -209,7 +209,7 @@ def test_recognition_loss_and_its_gradients() -> None:
 
 
 def test_decision_gradients_reach_every_parameter_and_are_right() -> None:
-    network, knowledge, _, candidates = made(5, False)
+    network, knowledge, _, candidates = made(7, False)
     ready = network.ready(candidates)
     head, tail = torch.tensor([0, 1, 4, 5, 8]), torch.tensor([3, 2, 2, 6, 3])
 

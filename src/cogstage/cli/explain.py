@@ -114,8 +114,8 @@ def discover(
     """
     from cogstage.rationale.discover import discover as rank
     from cogstage.rationale.filters import Filter
-    from cogstage.rationale.text import ranking_text
     from cogstage.rationale.side_effects import check_indications, discover_effects, left_out_text
+    from cogstage.rationale.text import ranking_text
 
     loaded = _load(model, corrections)
     if relation is None and len(loaded.relations) > 1:

@@ -103,7 +103,8 @@ def create_server(service: Service) -> MCPServer[Any]:
             raise ToolError(f"{relation} does not join terms of type {kind}; give side head or tail to rank anyway")
         ranking = service.ranking(relation, at, node)
         used = service.ranker.indications(ranking) if drop_indications else None
-        rows = ranking.choose(known="new" if new_only else "", drop=used)[:top]
+        every = ranking.choose(known="new" if new_only else "", drop=used)
+        rows = every[:top]
         candidates = []
         for row, p in zip(rows.tolist(), service.records(ranking, rows, 2), strict=True):
             other = p.tail if at == "head" else p.head
@@ -113,7 +114,8 @@ def create_server(service: Service) -> MCPServer[Any]:
             candidates.append({**entry, "reasons": reasons, "counts_alone": counts})
         answer = {"question": question(relation, at, service.term(node).name), "side": at, "candidates": candidates}
         if used is not None:
-            answer["left_out"] = [service.term(int(n)).name for n in ranking.left_out(used, rows)]
+            out = ranking.left_out(used, rows, whole=len(rows) == len(every))
+            answer["left_out"] = [service.term(node).name for node in out]
         return answer
 
     @server.tool(annotations=READS)

@@ -84,7 +84,14 @@ def router(service: Service) -> APIRouter:
         asked: dict[str, Any] = {"term": term.strip(), "relation": relation, "side": side, "type": type}
         asked |= {"known": known, "together": together, "least": least, "page": number, "indications": indications}
         asked["sort"] = sort if sort in SORTS else "rank"
-        values: dict[str, Any] = {"asked": asked, "subject": None, "ranking": None, "heading": "", "joins": ""}
+        values: dict[str, Any] = {
+            "asked": asked,
+            "subject": None,
+            "ranking": None,
+            "heading": "",
+            "joins": "",
+            "left_out": [],
+        }
         if asked["term"]:
             node, ranking = rank(asked["term"], relation, side)
             values |= {"subject": service.term(node), "joins": joined_types(service.ranker.sides[relation])}
@@ -93,7 +100,8 @@ def router(service: Service) -> APIRouter:
                 values |= _listed(service, ranking, at, asked)
                 if (drop := used(ranking, asked)) is not None:
                     shown = at[: asked["page"] * ON_PAGE]
-                    values["left_out"] = [service.term(int(n)) for n in ranking.left_out(drop, shown)]
+                    out = ranking.left_out(drop, shown, whole=len(shown) == len(at))
+                    values["left_out"] = [service.term(node) for node in out]
                 values["heading"] = question(relation, ranking.side, values["subject"].name)
         values["link"] = lambda **changed: urlencode(
             {k: v for k, v in {**asked, **changed}.items() if v not in ("", 0)}

@@ -71,11 +71,10 @@ class CandidateRanking:
             return at[np.argsort(-self.together[at], kind="stable")]
         return at[np.argsort(self.type[at], kind="stable")] if sort == "type" else at
 
-    def left_out(self, drop: np.ndarray, shown: np.ndarray) -> np.ndarray:
-        """The nodes of the mask ``drop`` that rank above the last of the rows ``shown``, likeliest first."""
-        above = int(shown.max()) if len(shown) else len(drop)
-        result: np.ndarray = self.node[:above][drop[:above]]
-        return result
+    def left_out(self, drop: np.ndarray, shown: np.ndarray, whole: bool) -> list[int]:
+        """The nodes of the mask ``drop`` that rank above the last of the rows ``shown``, or all if these are all."""
+        above = len(drop) if whole else int(shown.max())
+        return [int(node) for node in self.node[:above][drop[:above]]]
 
 
 class Ranker:
