@@ -200,13 +200,13 @@ def main(argv: list[str] | None = None) -> None:
     for name in SIDES:
         side = run_side("benchmarks.annotation:alone", {**size, "side": name})
         rate = side["result"]["mb"] / side["cpu_seconds"]
-        more = {"MB a CPU second": rate, "found": turns["found"], "CPU s in turns": turns["totals"][name]["seconds"]}
+        more = {"MB per CPU second": rate, "found": turns["found"], "CPU s in turns": turns["totals"][name]["seconds"]}
         rows.append(side_row(f"{name}, text to matches", side, **more))
     add_ratios(rows, rows[1])
     for name, context in (("no context", False), ("with context", True)):
         side = run_side("benchmarks.annotation:short_notes", {**size, "context": context})
         result = side["result"]
-        more = {"MB a CPU second": result["mb"] / side["cpu_seconds"], "found": result["rows"]}
+        more = {"MB per CPU second": result["mb"] / side["cpu_seconds"], "found": result["rows"]}
         more["notes a CPU second"] = result["notes"] / side["cpu_seconds"]
         rows.append(side_row(f"cogstage, short notes, {name}", side, **more))
     theirs, ratios = turns["totals"]["spaCy"], turns["ratios"]

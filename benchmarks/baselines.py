@@ -1,4 +1,4 @@
-"""Throughput of the baselines' own loops: walks and LINE edges a second, beside plain Python and gensim.
+"""Throughput of the baselines' own loops: walks and LINE edges per second, beside plain Python and gensim.
 
 DeepWalk's walks are measured against a literal walk in numpy; LINE's drawn edges against a literal transcription, and
 against gensim's skip-gram fed with the edges as two-word sentences (the same updates: one context, as many negatives).

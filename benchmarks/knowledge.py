@@ -121,7 +121,7 @@ def main(argv: list[str] | None = None) -> None:
             raise SystemExit(f"the sides kept different rows: {[side['result'] for side in sides.values()]}")
         for name, side in sides.items():
             read = side["result"]["rows"]
-            more = {"rows": read, "GB": size, "rows a CPU second": read / side["cpu_seconds"]}
+            more = {"rows": read, "GB": size, "rows per CPU second": read / side["cpu_seconds"]}
             rows.append(side_row(name, side, **more))
         add_ratios(rows, rows[-1])
         rows += literature(chosen.graph, chosen.data, folder)

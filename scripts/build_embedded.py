@@ -110,6 +110,7 @@ def build(inputs: Inputs, rules: Mapping[str, Any], out: Path) -> int:
         "unit": "document",
         "level": "concept",
         "inputs": dict(inputs.hashes),
+        "licences": [f"{source['name']}: {source['terms']}" for source in rules["licences"]],
         "split": rules["split"]["rule"],
         "min_count": rules["min_count"],
         "records": {

@@ -18,7 +18,7 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePosixPath
@@ -30,10 +30,14 @@ from cogstage.errors import CogstageError, UsageError
 
 FORMAT_VERSION = 1
 META = "meta.json"
+REPORT = "REPORT.md"
 LIVE = re.compile(r"\.sqlite(-\w+)?$")  # databases change while they are used, so they have no fixed hash
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 FULL_DISK = "no space left on the disk; free some and run the command again"
 BLOCK = 1 << 22
+
+Describe = Callable[[Path, Mapping[str, Any]], str]
+"""The text of a folder's ``REPORT.md``, from the folder and its ``meta.json``."""
 
 
 def software_version() -> str:
@@ -253,11 +257,13 @@ def check_target(path: Path, kind: str) -> None:
 
 
 @contextmanager
-def new_folder(path: Path | str, kind: str, made_with: Mapping[str, Any]) -> Iterator[Path]:
+def new_folder(
+    path: Path | str, kind: str, made_with: Mapping[str, Any], report: Describe | None = None
+) -> Iterator[Path]:
     """Yield a temporary folder to fill; on success it gets a ``meta.json`` and takes the name ``path``.
 
     A folder that is already there is replaced only if it is an artefact of the same kind; if anything fails, or the
-    process is stopped, what was there stays as it was.
+    process is stopped, what was there stays as it was. ``report`` writes the text of ``REPORT.md``.
     """
     path = Path(path)
     check_target(path, kind)
@@ -269,16 +275,18 @@ def new_folder(path: Path | str, kind: str, made_with: Mapping[str, Any]) -> Ite
         os.chmod(temporary, 0o755)
         try:
             yield temporary
-            finish_folder(temporary, path, kind, made_with)
+            finish_folder(temporary, path, kind, made_with, report)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
 
 
-def finish_folder(new: Path, path: Path, kind: str, made_with: Mapping[str, Any]) -> None:
-    """Give a filled folder its ``meta.json`` with the hashes of its files, and the name ``path``."""
+def finish_folder(
+    new: Path, path: Path, kind: str, made_with: Mapping[str, Any], report: Describe | None = None
+) -> None:
+    """Give a filled folder its ``meta.json`` with the hashes of its files, its report, and the name ``path``."""
     files = {
-        file.relative_to(new).as_posix(): {"bytes": file.stat().st_size, "xxh3": fast_hash(file)}
+        file.relative_to(new).as_posix(): _size_and_hash(file)
         for file in sorted(new.rglob("*"))
         if file.is_file() and file != new / META and not LIVE.search(file.name)
     }
@@ -289,8 +297,15 @@ def finish_folder(new: Path, path: Path, kind: str, made_with: Mapping[str, Any]
         "made_with": dict(made_with),
         "files": files,
     }
+    if report is not None:
+        write_text(new / REPORT, report(new, json.loads(to_json(meta))), durable=False)
+        files[REPORT] = _size_and_hash(new / REPORT)
     write_text(new / META, to_json({**meta, "check": _check(meta)}), durable=False)  # synced with the rest below
     replace_folder(new, path)
+
+
+def _size_and_hash(file: Path) -> dict[str, Any]:
+    return {"bytes": file.stat().st_size, "xxh3": fast_hash(file)}
 
 
 def _check(meta: Mapping[str, Any]) -> str:
@@ -339,12 +354,18 @@ def recover_folder(path: Path) -> None:
 
 def is_artefact(path: Path, kind: str) -> bool:
     """Whether ``path`` is a folder whose ``meta.json`` says it is of this kind."""
+    return read_kind(path) == kind
+
+
+def read_kind(path: Path) -> str | None:
+    """The kind of artefact that the folder's ``meta.json`` names; None where there is none."""
     recover_folder(path)
     try:
         meta = json.loads((path / META).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return False
-    return isinstance(meta, dict) and meta.get("kind") == kind
+        return None
+    kind = meta.get("kind") if isinstance(meta, dict) else None
+    return kind if isinstance(kind, str) else None
 
 
 def read_meta(path: Path | str, kind: str, files: Iterable[str] = (), verify: bool = True) -> dict[str, Any]:

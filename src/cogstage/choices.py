@@ -21,7 +21,7 @@ World = Literal["open", "closed"]
 Preset = Literal["default", "paper"]
 ProtocolName = Literal["sets", "crossover"]
 JudgedBy = Literal["all", "first"]
-CaseFormat = Literal["text", "markdown", "latex", "html", "jsonl"]
+OutputFormat = Literal["text", "markdown", "latex", "html", "jsonl"]
 
 
 def check_choice(parameter: str, value: object, choices: Any) -> None:

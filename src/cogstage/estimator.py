@@ -17,13 +17,13 @@ from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.disproportionality import Margins, Population
 from cogstage.graph.pair_counts import PairCounts
 from cogstage.graph.pair_order import PairOrder
-from cogstage.graph.privacy import privacy_text
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.dataset import Dataset, FittingView
 from cogstage.model.config import Config, Options
 from cogstage.model.network import Network
 from cogstage.model_folder import Fitted
 from cogstage.progress import SILENT, Progress
+from cogstage.provenance import privacy_text
 from cogstage.rationale.corrections import Corrections
 from cogstage.rationale.explain import Explainer, Revise
 from cogstage.rationale.filters import Filter
@@ -135,7 +135,7 @@ class CogStage:
                 tuple(targets),
                 trained.network,
                 dict(trained.calibration),
-                trained.metrics,
+                {**trained.metrics, "sources": dict(view.sources)},
                 graph.vocabulary,
                 view.train_facts(),
                 PairCounts.from_graph(graph),
@@ -206,7 +206,7 @@ class CogStage:
 
     @cached_property
     def facts(self) -> TripleIndex:
-        """The training facts."""
+        """Which triples are training facts, and which terms stand on which side of a relation."""
         return TripleIndex(self.fitted.facts, len(self.all_relations), len(self.vocabulary))
 
     @cached_property
@@ -243,7 +243,22 @@ class CogStage:
     def predict(self, head: str | int, tail: str | int, relation: str | None = None) -> Prediction:
         """The probability that ``head`` holds ``relation`` to ``tail``, and the reasons that add up to it.
 
-        Terms are names, keys or node ids. Without a relation, and with several to choose from, the likeliest is given.
+        Parameters
+        ----------
+        head, tail
+            Terms, as names, synonyms, keys or node ids.
+        relation
+            One of :attr:`relations`; the likeliest of them by default.
+
+        Returns
+        -------
+        Prediction
+            Its reasons can be taken away or assumed (:meth:`Prediction.without`, :meth:`Prediction.assuming`).
+
+        Raises
+        ------
+        UsageError
+            If a term or the relation is unknown, or head and tail are the same; the message suggests similar names.
         """
         ids = [self.vocabulary.find(term) if isinstance(term, str) else term for term in (head, tail)]
         self.check_pair(*ids)
@@ -263,6 +278,10 @@ class CogStage:
 
         Parameters
         ----------
+        head, tail
+            Node ids, one of each per pair.
+        relation
+            One of :attr:`relations`.
         k
             How many reasons to show at most; by default all that make the decision. What is hidden goes into ``rest``.
         choose
@@ -290,11 +309,24 @@ class CogStage:
     def probabilities(
         self, head: Sequence[int] | np.ndarray, tail: Sequence[int] | np.ndarray, relation: str
     ) -> np.ndarray:
-        """Calibrated probabilities of pairs of node ids. float64 (n,)."""
+        """Calibrated probabilities of pairs, without reasons: faster than :meth:`predict_batch`.
+
+        Parameters
+        ----------
+        head, tail
+            Node ids, one of each per pair.
+        relation
+            One of :attr:`relations`.
+
+        Returns
+        -------
+        numpy.ndarray
+            float64 (n,), for a base rate of 0.5.
+        """
         return sigmoid(self.logits(head, tail, relation))
 
     def logits(self, head: Sequence[int] | np.ndarray, tail: Sequence[int] | np.ndarray, relation: str) -> np.ndarray:
-        """Calibrated logits of pairs of node ids. float64 (n,)."""
+        """The log-odds behind :meth:`probabilities`, with the same parameters. float64 (n,)."""
         heads, tails = self._nodes(head, tail)
         target = self._number(relation)
         parts = [
@@ -306,7 +338,10 @@ class CogStage:
     def recognised(
         self, head: Sequence[int] | np.ndarray, tail: Sequence[int] | np.ndarray, relation: str
     ) -> np.ndarray:
-        """What stage 2 makes of the pairs themselves, without reasons: uncalibrated scores above NA. float64 (n,)."""
+        """Scores of the recognition stage for the pairs themselves, uncalibrated; above 0 is recognised. float64 (n,).
+
+        The parameters are those of :meth:`probabilities`.
+        """
         heads, tails = self._nodes(head, tail)
         return self.predictor.recognised(heads, tails, self._number(relation))
 
@@ -379,7 +414,7 @@ class CogStage:
             raise UsageError(f"head and tail are the same term: {self.vocabulary.name[head]}")
 
     def ends(self, relation: str, side: str) -> np.ndarray:
-        """The terms on one side ("head" or "tail") of a relation's training facts, sorted."""
+        """Node ids on one ``side`` ("head" or "tail") of a relation's training facts, sorted. int64 (n,)."""
         facts: Triples = self.fitted.facts
         chosen = facts.relation == self._number(relation)
         return np.unique((facts.head if side == "head" else facts.tail)[chosen]).astype(np.int64)
@@ -400,12 +435,20 @@ class CogStage:
     # On disk
 
     def save(self, path: Path | str) -> None:
-        """Write the model folder: it appears whole or not at all."""
+        """Write the model folder, with a release report; an existing model is replaced, any other folder refused."""
         self.fitted.save(Path(path))
 
     @classmethod
     def load(cls, path: Path | str) -> CogStage:
-        """Read a model folder; what is wrong with it is said in one line."""
+        """Read a model folder and compare its files with their hashes.
+
+        Raises
+        ------
+        UsageError
+            If ``path`` is not a finished model folder.
+        CogstageError
+            If a file is missing or damaged, or an older version wrote the folder.
+        """
         fitted = Fitted.load(Path(path))
         names = [fitted.relations[target] for target in fitted.targets]
         model = cls(names, preset=fitted.preset, seed=fitted.seed, **fitted.config.to_dict())

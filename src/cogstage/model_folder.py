@@ -34,6 +34,7 @@ from cogstage.model.paper import PaperConfig
 from cogstage.rationale.paper_predictor import PaperPredictor
 from cogstage.rationale.predictor import Predictor, StagedPredictor
 from cogstage.relations import RelationIndex
+from cogstage.reporting.release import release_markdown
 from cogstage.training.calibration import Calibration
 from cogstage.training.checkpoint import FILE as CHECKPOINT_FILE
 from cogstage.training.checkpoint import put_weights
@@ -108,7 +109,7 @@ class Fitted:
 
     def _write(self, path: Path) -> None:
         about = {"seed": self.seed, "preset": self.preset, "privacy": self.privacy, "graph": self.graph_hash}
-        with new_folder(path, "model", about) as folder:
+        with new_folder(path, "model", about, release_markdown) as folder:
             parameters = {name: value.detach().contiguous() for name, value in self.network.named_parameters()}
             save_file(parameters, folder / FILES[0])
             config = {

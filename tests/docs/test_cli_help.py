@@ -47,3 +47,18 @@ def test_the_example_is_accepted(path: tuple[str, ...], command: Any) -> None:
     words = shlex.split(found.group(1))
     assert tuple(words[: len(path)]) == path
     assert command.make_context(path[-1], words[len(path) :]).params  # raises on an unknown or missing option
+
+
+@pytest.mark.parametrize(("path", "command"), EVERY, ids=[" ".join(path) for path, _ in EVERY])
+def test_values_and_defaults_are_shown(path: tuple[str, ...], command: Any) -> None:
+    for option in command.params:
+        if option.name == "help" or getattr(option, "is_flag", False):
+            continue
+        choices = getattr(option.type_descriptor.annotation, "__args__", None)
+        assert option.metavar or choices, f"{path}: {option.name} does not say what it takes"
+        assert not option.metavar or option.metavar != option.name.upper() or option.metavar in NAMED
+        if option.param_type_name == "option" and option.default not in (None, "", [], ()) and not option.required:
+            assert option.show_default, f"{path}: {option.name} hides its default"
+
+
+NAMED = {"FOLDER", "GRAPH", "FILE", "MODEL", "HEAD", "TAIL", "STUDY", "META", "URL", "PORT", "NAME", "VOCABULARY"}

@@ -92,3 +92,13 @@ def test_empty_and_duplicate_lexicons(folder: Path) -> None:
     assert code == 1
     assert "terms.tsv:3" in err
     assert not (folder / "g").exists()
+
+
+def test_a_stop_list_needs_a_lexicon(tmp_path: Path) -> None:
+    (tmp_path / "notes.tsv").write_text("doc_id\tcodes\n1\ta;b\n")
+    (tmp_path / "stop.txt").write_text("a\n")
+    words = ["graph", "build", tmp_path / "notes.tsv", "--stop-list", tmp_path / "stop.txt", "--out", tmp_path / "out"]
+    code, _, err = run(*map(str, words))
+    assert code == 2
+    assert "--stop-list leaves out terms of a lexicon; give --lexicon too" in err
+    assert not (tmp_path / "out").exists()

@@ -62,7 +62,7 @@ def test_no_public_part_of_the_view_holds_anything_of_the_test_split(data: Datas
     view = data.for_fitting()
     assert {key[1] for key in view._pairs} == {"train", "dev"}
     public = {f.name for f in dataclasses.fields(FittingView) if not f.name.startswith("_")}
-    assert public == {"relations", "vocabulary_hash"}
+    assert public == {"relations", "vocabulary_hash", "sources"}  # sources are texts about the input
     methods = {name for name in vars(FittingView) if not name.startswith("_")} - public
     assert methods == {"train_facts", "pairs", "is_taken"}  # a new one needs a look at what it hands out
     assert isinstance(view.train_facts(), Triples)

@@ -136,3 +136,11 @@ def test_characters_that_xml_forbids_never_reach_a_picture(letter: str) -> None:
     assert letter not in text
     ElementTree.fromstring(text)
     assert "Aspirin" in text
+
+
+def test_notebooks_show_the_picture() -> None:
+    record = prediction(5)
+    assert record._repr_svg_() == svg(record)
+    assert "<script" not in record._repr_html_()
+    root = ElementTree.fromstring(record._repr_html_())
+    assert root.tag == f"{SVG}svg"

@@ -223,7 +223,7 @@ def test_agreement_is_not_printed_below_ten_units(cases: int, printed: bool) -> 
     for measure in ("Cohen", "Kripp"):
         estimate = figures["preference between sets", measure]
         assert (estimate.n, estimate.defined) == (cases, printed)
-        assert figures["score of a reason", measure].defined  # ten reasons a case
+        assert figures["score of a reason", measure].defined  # ten reasons per case
 
 
 def test_familiarity_haste_and_comments_are_shown() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +58,7 @@ class PlainLines:
 
 
 class ProgressBar:
-    """Progress on a terminal: one bar a step, what is finished stays as a line."""
+    """Progress on a terminal: one bar per step, what is finished stays as a line."""
 
     def __init__(self) -> None:
         self._bar: Any = None
@@ -122,9 +123,9 @@ def say_skipped(bad: BadRows) -> None:
         typer.echo(line, err=True)
 
 
-def save_graph(graph: Graph, out: Path, as_json: bool) -> None:
-    """Write a graph and say how large it is."""
-    graph.save(out)
+def save_graph(graph: Graph, out: Path, as_json: bool, licences: Sequence[str] = ()) -> None:
+    """Write a graph, with the licences of its input, and say how large it is."""
+    graph.save(out, {**graph.made_with, "licences": list(licences)} if licences else None)
     report_graph(graph, out, as_json)
 
 

@@ -72,8 +72,8 @@ def build(
         return
     typer.echo("\n".join(counts_text(dataset.manifest["counts"])))
     for warning in dataset.leakage["warnings"]:
-        typer.echo(f"look at: {warning}")
-    typer.echo(f"The data set is in {out}; {out / 'leakage.txt'} says how much of the answer leaks.")
+        typer.echo(f"warning: {warning}")
+    typer.echo(f"The data set is in {out}; {out / 'leakage.txt'} shows how well simple scores do.")
 
 
 @app.command()

@@ -152,7 +152,7 @@ def cases(
     true: int = model_option(5, "--true", min=0, help="Number of true pairs.", metavar="N"),
     false: int = model_option(5, "--false", min=0, help="Number of false pairs.", metavar="N"),
     seed: int = options.seed(),
-    output_format: choices.CaseFormat = output_option("text", "--output-format", help="Output format."),
+    output_format: choices.OutputFormat = output_option("text", "--output-format", help="Output format."),
     out: Path | None = options.out("a file, instead of printing", None, "FILE"),
 ) -> None:
     """Sample correctly predicted test pairs and show their reasons.

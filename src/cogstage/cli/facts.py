@@ -49,6 +49,7 @@ def umls(
     language: str = input_option("ENG", help="Language of the names (column LAT of MRCONSO).", metavar="CODE"),
     keep_suppressed: bool = input_option(False, "--keep-suppressed", help="Also read suppressed rows."),
     skip: bool = options.SKIP_BAD,
+    licence: list[str] = options.LICENCE,
     as_json: bool = options.as_json("a summary"),
 ) -> None:
     """Read facts from a UMLS Metathesaurus release (MRREL, which reads from CUI2 to CUI1).
@@ -69,7 +70,7 @@ def umls(
         bad=BadRows(skip),
         progress=progress(),
     )
-    _finish(facts, out, as_json)
+    _finish(facts, out, licence, as_json)
 
 
 @app.command()
@@ -85,6 +86,7 @@ def omop(
     relation_map: Path | None = RELATION_MAP,
     keep_invalid: bool = input_option(False, "--keep-invalid", help="Also read rows marked as invalid."),
     skip: bool = options.SKIP_BAD,
+    licence: list[str] = options.LICENCE,
     as_json: bool = options.as_json("a summary"),
 ) -> None:
     """Read facts from OMOP vocabulary tables (tabs, commas or Parquet), which need no UMLS licence.
@@ -104,7 +106,7 @@ def omop(
         bad=BadRows(skip),
         progress=progress(),
     )
-    _finish(facts, out, as_json)
+    _finish(facts, out, licence, as_json)
 
 
 @app.command()
@@ -117,6 +119,7 @@ def table(
     lexicon: str | None = LEXICON,
     ambiguity: choices.Ambiguity = options.AMBIGUITY,
     skip: bool = options.SKIP_BAD,
+    licence: list[str] = options.LICENCE,
     as_json: bool = options.as_json("a summary"),
 ) -> None:
     """Read facts from tables with the columns head, relation, tail, and optionally source and date.
@@ -130,7 +133,7 @@ def table(
     facts = facts_from_table(files, _names(graph, lexicon), ambiguity, bad)
     for line in bad.first:
         typer.echo(f"left out: {line}", err=True)
-    _finish(facts, out, as_json)
+    _finish(facts, out, licence, as_json)
 
 
 def _names(graph: Path | None, lexicon: str | None) -> Names | None:
@@ -144,13 +147,13 @@ def _names(graph: Path | None, lexicon: str | None) -> Names | None:
     return None if lexicon is None else Names.of_lexicon(lexicon)
 
 
-def _finish(facts: Facts, out: Path, as_json: bool) -> None:
+def _finish(facts: Facts, out: Path, licences: list[str], as_json: bool) -> None:
     from cogstage.errors import CogstageError
     from cogstage.knowledge.facts import counts_text
 
     if not len(facts):
         raise CogstageError(f"no facts were found, and nothing was written: {', '.join(counts_text(facts.made_with))}")
-    facts.save(out)
+    facts.save(out, {**facts.made_with, "licences": licences} if licences else None)
     if as_json:
         print_json(
             {"facts": len(facts), "relations": facts.relations, "unmatched": len(facts.unmatched), **facts.made_with}

@@ -56,7 +56,7 @@ def build(
         "auto", help="What to count in a document; auto uses the text where there is a lexicon and a text."
     ),
     ambiguity: choices.Ambiguity = options.AMBIGUITY,
-    stop_list: Path | None = input_option(None, help="Terms to ignore, one per line.", metavar="FILE"),
+    stop_list: Path | None = input_option(None, help="Terms of the lexicon to ignore, one per line.", metavar="FILE"),
     roll_up: str | None = count_option(
         None,
         metavar="LEVEL|TABLE",
@@ -97,6 +97,7 @@ def build(
     resume: bool = options.resume("the finished part of a build is kept next to --out"),
     seed: int | None = options.seed("noise of --private; only for tests, never for a real release", None),
     skip: bool = options.SKIP_BAD,
+    licence: list[str] = options.LICENCE,
     as_json: bool = options.as_json(),
 ) -> None:
     """Count co-occurrences in text or coded records, and write a graph folder."""
@@ -134,6 +135,7 @@ def build(
             ],
             format,
         ),
+        licences=tuple(licence),
     )
     bad = BadRows(skip)
     how: dict[str, Any] = {

@@ -24,6 +24,7 @@ def import_edges(
         metavar="TABLE",
     ),
     skip: bool = options.SKIP_BAD,
+    licence: list[str] = options.LICENCE,
     as_json: bool = options.as_json(),
 ) -> None:
     """Import a co-occurrence table."""
@@ -31,7 +32,7 @@ def import_edges(
     from cogstage.tables import BadRows
 
     bad = BadRows(skip)
-    save_graph(read(edges, terms or None, bad, progress()), out, as_json)
+    save_graph(read(edges, terms or None, bad, progress()), out, as_json, licence)
     say_skipped(bad)
 
 
@@ -47,13 +48,14 @@ def import_finlayson(
     per: choices.Per = options.PER,
     window: choices.Window = options.WINDOW,
     min_count: int = options.MIN_COUNT,
+    licence: list[str] = options.LICENCE,
     as_json: bool = options.as_json(),
 ) -> None:
     """Import the counts of 20 million clinical notes that Finlayson et al. published in 2014."""
     from cogstage.graph.importers import import_finlayson as read
     from cogstage.graph.options import parse_window
 
-    save_graph(read(folder, level, per, parse_window(window), min_count, progress()), out, as_json)
+    save_graph(read(folder, level, per, parse_window(window), min_count, progress()), out, as_json, licence)
 
 
 @app.command(
@@ -66,9 +68,10 @@ def import_xmedrela(
     out: Path = OUT,
     strings: Path | None = input_option(None, help="Pickle: term id to string.", metavar="FILE"),
     concepts: Path | None = input_option(None, help="Pickle: term id to concept.", metavar="FILE"),
+    licence: list[str] = options.LICENCE,
     as_json: bool = options.as_json(),
 ) -> None:
     """Import the published pickles of X-MedRELA, without executing code in them."""
     from cogstage.graph.importers import import_xmedrela as read
 
-    save_graph(read(neighbours, strings, concepts), out, as_json)
+    save_graph(read(neighbours, strings, concepts), out, as_json, licence)

@@ -12,7 +12,7 @@ from types import FrameType
 import typer
 from typer.exceptions import TyperException
 
-from cogstage.cli import compare, dataset, demo, evaluate, explain, facts, graph, mcp, serve, study, train
+from cogstage.cli import compare, dataset, demo, evaluate, explain, facts, graph, mcp, report, serve, study, train
 from cogstage.cli.app import CommandGroup
 from cogstage.cli.flags import with_flags
 from cogstage.errors import CogstageError
@@ -34,6 +34,7 @@ app.command("compare")(compare.compare)
 app.command("explain")(explain.explain)
 app.command("discover")(explain.discover)
 app.command("cases")(explain.cases)
+app.command("report")(report.report)
 app.command("serve")(serve.serve)
 app.command("mcp")(mcp.mcp)
 

@@ -158,6 +158,14 @@ def as_json(detail: str = "") -> Any:
     return output_option(False, "--json", help=_with("Print JSON", detail))
 
 
+LICENCE = output_option(
+    [],
+    "--licence",
+    help="Source and licence of the input, kept with the result and shown by `cogstage report`; may be repeated.",
+    metavar="TEXT",
+)
+
+
 def top(default: int) -> Any:
     """``--top``."""
     return output_option(default, "--top", min=1, help="Number of rows to show.", metavar="N")

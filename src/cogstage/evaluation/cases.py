@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from markupsafe import Markup
 
-from cogstage.choices import CaseFormat
+from cogstage.choices import OutputFormat
 from cogstage.errors import UsageError
 from cogstage.knowledge.dataset import Dataset
 from cogstage.rationale.picture import svg
@@ -59,7 +59,7 @@ def cases_section(cases: Sequence[Case]) -> Section:
     return Section("Cases", [Markup(template("cogstage.evaluation", "cases.html").render(cases=drawn, phrase=phrase))])
 
 
-def cases_text(cases: Sequence[Case], form: CaseFormat, title: str) -> str:
+def cases_text(cases: Sequence[Case], form: OutputFormat, title: str) -> str:
     """The cases in one of the formats of the command line; ``title`` heads the HTML page."""
     if form == "html":
         return Report(title, sections=[cases_section(cases)]).html()

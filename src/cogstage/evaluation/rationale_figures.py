@@ -36,7 +36,7 @@ class RationaleFigures:
         }
 
     def tables(self) -> list[Table]:
-        """For people."""
+        """Tables with intervals: removal of several reasons, of single ones, ablations and stability."""
         return [self._removal(), self._single(), self._ablations(), *([self._stability()] if self.stability else [])]
 
     def _removal(self) -> Table:

@@ -28,7 +28,7 @@ from cogstage.corpus.context import Context
 from cogstage.corpus.formats.omop import OmopReader
 from cogstage.corpus.lexicon import Lexicon
 from cogstage.corpus.readers import open_reader
-from cogstage.errors import CogstageError
+from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.counting import Census
 from cogstage.graph.edges import Edges
 from cogstage.graph.engines import Engine, open_engine
@@ -41,6 +41,7 @@ from cogstage.graph.roll_up import RollUp, read_roll_up
 from cogstage.graph.runs import WorkFolder
 from cogstage.graph.units import Finder, Keys
 from cogstage.progress import SILENT, Progress
+from cogstage.reporting.release import release_markdown
 from cogstage.tables import BadRows, expand
 
 Paths = str | Path | Sequence[str | Path]
@@ -142,7 +143,7 @@ def build_graph(
         }
         work = WorkFolder(out, plan, resume)
         if options.private is not None and seed is not None:
-            progress.say("a seed was given: whoever knows it can take the noise off; leave it out for a real release")
+            progress.say("a seed was given: whoever knows it can remove the noise; leave it out for a real release")
         if work.dropped:
             progress.say(f"unfinished work of an earlier build was dropped from {work.path} (`resume` continues it)")
         try:
@@ -275,7 +276,8 @@ def _write(
     terms = [keys.keys[number] for number in chosen.tolist()]
     name_nodes(terms, counts, job.finder, engine.names_of, {} if rolled is None else rolled.names).write(folder)
     job.progress.done(f"{len(chosen):,} nodes, {n_edges:,} edges")
-    finish_folder(folder, out, "graph", {**made_with, "nodes": len(chosen), "edges": n_edges})
+    about = {**made_with, "nodes": len(chosen), "edges": n_edges}
+    finish_folder(folder, out, "graph", about, release_markdown)
     return len(chosen), n_edges
 
 
@@ -326,7 +328,7 @@ def _private_meta(made_with: dict[str, Any], options: BuildOptions, seed: int | 
     private = {**made_with["private"], "noise": "discrete Laplace"}
     private["threshold"] = threshold(options.private, options.order)
     if seed is not None:
-        private["seed"] = f"{seed}, given: whoever knows it can take the noise off, so this graph is not private"
+        private["seed"] = f"{seed}, given: whoever knows it can remove the noise, so this graph is not private"
     private["unit_of_privacy"] = "patient, or document where there is no patient_id"
     return {**{key: value for key, value in made_with.items() if key not in exact}, "private": private}
 
@@ -356,6 +358,8 @@ def _for_input(options: BuildOptions, documents: Paths) -> BuildOptions:
 def _lexicon(
     lexicon: Paths | Lexicon | None, options: BuildOptions, stop_list: Any, bad: BadRows, progress: Progress
 ) -> Lexicon | None:
+    if lexicon is None and stop_list:
+        raise UsageError("`stop_list` leaves out terms of a lexicon; give `lexicon` too, or neither")
     if lexicon is None or isinstance(lexicon, Lexicon):
         return lexicon
     progress.start("Reading the lexicon")

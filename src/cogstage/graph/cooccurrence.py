@@ -19,6 +19,9 @@ from cogstage.graph.edges import Edges
 from cogstage.graph.folder import EDGES, ORDER, ORDER_COLUMNS, read_columns, write_edges
 from cogstage.graph.ppmi import CHUNK, Ppmi, symmetric
 from cogstage.graph.vocabulary import Vocabulary
+from cogstage.provenance import counts_text, privacy_text
+from cogstage.reporting.release import release_markdown
+from cogstage.reporting.table import Table
 
 FILES = ("terms.parquet", EDGES)
 
@@ -89,7 +92,18 @@ class Graph:
         return Ppmi.of_values(*edges, float(self.made_with["scale"]), shift)
 
     def edge(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-        """The edge between each two nodes, int64; -1 where there is none."""
+        """The number of the edge between each two nodes.
+
+        Parameters
+        ----------
+        one, other
+            Node ids, arrays of one shape; their order does not matter.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64: position in ``source``, ``target`` and ``count``; -1 where there is no edge.
+        """
         one, other = np.asarray(one, np.int64), np.asarray(other, np.int64)
         low, high = np.minimum(one, other), np.maximum(one, other)
         begin, end = self.starts[low], self.starts[low + 1]
@@ -106,9 +120,17 @@ class Graph:
         return np.where(there, place, -1)
 
     def order(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-        """In how many patients ``one`` came first, ``other`` came first, both came on one day: int64 (n, 3).
+        """In how many patients ``one`` came first, ``other`` came first, and both came on the same day.
 
-        Zeros where the pair has no edge, or where the order in time was not counted or is suppressed.
+        Parameters
+        ----------
+        one, other
+            Node ids, (n,) each.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64 (n, 3); zeros where the pair has no edge, or where order was not counted or is suppressed.
         """
         one, other = np.atleast_1d(np.asarray(one, np.int64)), np.atleast_1d(np.asarray(other, np.int64))
         if self.in_order is None:
@@ -137,16 +159,40 @@ class Graph:
         return digest.hexdigest()
 
     def save(self, path: Path | str, made_with: Mapping[str, Any] | None = None) -> None:
-        """Write the graph folder: it appears whole or not at all."""
+        """Write the graph folder, with a release report.
+
+        Parameters
+        ----------
+        path
+            Folder to write. An existing graph is replaced; any other folder is refused.
+        made_with
+            How the graph was made, for ``meta.json``; by default what the graph says itself.
+        """
         made_with = dict(self.made_with if made_with is None else made_with)
-        with new_folder(path, "graph", {**made_with, "nodes": self.n_nodes, "edges": self.n_edges}) as folder:
+        about = {**made_with, "nodes": self.n_nodes, "edges": self.n_edges}
+        with new_folder(path, "graph", about, release_markdown) as folder:
             self.vocabulary.write(folder)
             edges = Edges(self.source, self.target, self.count, None, self.in_order)
             write_edges(folder, [edges], self.in_order is not None)
 
     @classmethod
     def load(cls, path: Path | str, verify: bool = True) -> Graph:
-        """Read a graph folder; ``verify=False`` does not compare its files with their hashes."""
+        """Read a graph folder.
+
+        Parameters
+        ----------
+        path
+            Folder that :func:`build_graph`, :meth:`save` or an importer wrote.
+        verify
+            Whether to compare the files with their hashes.
+
+        Raises
+        ------
+        UsageError
+            If ``path`` is not a graph folder.
+        CogstageError
+            If it is damaged.
+        """
         path = Path(path)
         meta = read_meta(path, "graph", FILES, verify)
         try:
@@ -168,6 +214,23 @@ class Graph:
             order[edge] = np.stack([first, second, same], axis=1)
             graph = cls(vocabulary, source, target, count, meta["made_with"], order)
         return graph
+
+    def __repr__(self) -> str:
+        return f"Graph({self.n_nodes:,} nodes, {self.n_edges:,} edges)"
+
+    def _repr_html_(self) -> str:
+        """Sizes, origin and largest counts, for notebooks."""
+        from cogstage.graph.info import describe
+
+        about = describe(self, top=5)
+        rows = [
+            ("terms", f"{self.n_nodes:,}"),
+            ("edges", f"{self.n_edges:,}"),
+            ("counted", counts_text(self.made_with)),
+            ("privacy of the counts", privacy_text(self.made_with)),
+        ]
+        rows += [(f"{edge['source']} – {edge['target']}", f"{edge['count']:,}") for edge in about["largest_edges"]]
+        return Table("Co-occurrence graph and its largest counts", ("", ""), tuple(rows)).html()
 
     def check(self, where: str = "graph") -> None:
         """Raise unless the edges are sorted, unique, within the vocabulary, and counted at least once."""

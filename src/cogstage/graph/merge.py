@@ -21,6 +21,7 @@ from cogstage.graph.options import BuildOptions
 from cogstage.graph.renumbering import Renumbering
 from cogstage.graph.runs import add_up, as_stored
 from cogstage.graph.vocabulary import Vocabulary
+from cogstage.provenance import licences_of
 from cogstage.tables import BadRows
 
 SAME = ("unit", "window", "per", "level", "context", "count", "ambiguity", "variants", "order", "roll_up", "values")
@@ -94,7 +95,7 @@ def _vocabulary(terms: list[str], graphs: Sequence[Graph], maps: Sequence[np.nda
 def _made_with(made: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, Any]:
     """The options of all, the sums of their totals, and what the sums are worth."""
     first = dict(made[0])
-    result = {**first, "how": "merge"}
+    result = {**first, "how": "merge", "licences": licences_of(*made)}
     for total in TOTALS:
         known = [each[total] for each in made if each.get(total) is not None]
         if len(known) == len(made):

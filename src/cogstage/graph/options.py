@@ -78,6 +78,8 @@ class BuildOptions:
         A file of cues, or the language of rules that come with cogstage.
     format, reader
         The input format, and options of its reader.
+    licences
+        Sources and licences of the documents, kept in the folder for the release report.
 
     Examples
     --------
@@ -107,6 +109,7 @@ class BuildOptions:
     context_rules: str | None = None
     format: str = "auto"
     reader: dict[str, Any] = field(default_factory=dict)
+    licences: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name, words in (
@@ -159,6 +162,7 @@ class BuildOptions:
             "context_rules": self.context_rules,
             "format": self.format,
             "reader": dict(self.reader),
+            "licences": list(self.licences),
         }
 
 

@@ -20,9 +20,8 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -101,12 +100,3 @@ def suppress(edges: Iterable[Edges], below: int) -> Iterator[Edges]:
             order[np.any((order > 0) & (order < below), axis=1)] = 0
             kept = replace(kept, order=order)
         yield kept
-
-
-def privacy_text(made_with: Mapping[str, Any]) -> str:
-    """What was done to a graph's counts, in a few words: "none" where they are exact and complete."""
-    private = made_with.get("private")
-    if private:
-        return f"differentially private (ε={private['epsilon']:g}, δ={private['delta']:g}, m={private['pairs']})"
-    below = made_with.get("suppress_below") or 0
-    return f"counts below {below} suppressed" if below else "none"

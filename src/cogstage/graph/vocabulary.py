@@ -41,6 +41,9 @@ class Vocabulary:
     count: np.ndarray  # int64 (V,)
     synonyms: tuple[tuple[str, int], ...] = field(default=(), repr=False)
 
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self):,} terms)"
+
     def __len__(self) -> int:
         return len(self.term)
 

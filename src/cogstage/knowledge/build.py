@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from cogstage.artefact import file_hash, new_folder, to_json, write_text
 from cogstage.choices import NegativeKind, SplitKind
 from cogstage.graph.cooccurrence import Graph
-from cogstage.graph.privacy import privacy_text
 from cogstage.knowledge.dataset import SPLITS, Dataset
 from cogstage.knowledge.dataset_files import count_facts, write_tables
 from cogstage.knowledge.edge_lookup import EdgeLookup
@@ -26,6 +25,8 @@ from cogstage.knowledge.selection import DatasetOptions, select_facts
 from cogstage.knowledge.splits import SHARES, split_facts
 from cogstage.knowledge.time_split import check_graph_until, time_report, time_warnings
 from cogstage.progress import SILENT, Progress
+from cogstage.provenance import privacy_text, sources_of
+from cogstage.reporting.release import release_markdown
 
 
 def build_dataset(
@@ -110,7 +111,7 @@ def build_dataset(
     counts = count_facts(chosen, side, drawn[options.negatives])
     privacy = privacy_text(graph.made_with)
     made_with = {**asdict(options), "graph": graph.hash, "facts": facts.hash, "privacy": privacy}
-    with new_folder(out, "dataset", made_with) as folder:
+    with new_folder(out, "dataset", made_with, release_markdown) as folder:
         write_tables(folder, graph.vocabulary, chosen, side, drawn, options.negatives)
         write_text(folder / "leakage.json", to_json(report))
         write_text(folder / "leakage.txt", leakage_text(report, counts))
@@ -120,6 +121,7 @@ def build_dataset(
             "nodes": graph.n_nodes,
             "graph": {"hash": graph.hash, "nodes": graph.n_nodes, "edges": graph.n_edges, "privacy": privacy},
             "facts": {"hash": facts.hash, "facts": len(facts)},
+            "sources": _sources(graph, facts, chosen.relations),
             "seed": seed,
             "options": {**asdict(options), "shares": list(SHARES)},
             "counts": counts,
@@ -133,6 +135,12 @@ def build_dataset(
         write_text(folder / "manifest.json", to_json(manifest))
     progress.done(f"{len(report['warnings'])} things to look at in leakage.txt" if report["warnings"] else "none found")
     return Dataset.load(out)
+
+
+def _sources(graph: Graph, facts: Facts, relations: Sequence[str]) -> dict[str, Any]:
+    """Where the counts and the facts of the relations that are used come from."""
+    used = {name: facts.relations[name] for name in relations}
+    return sources_of(graph.made_with, {**facts.made_with, "sources": facts.sources(relations)}, used)
 
 
 def _report_unsplittable(facts: Located, side: np.ndarray, progress: Progress) -> None:
@@ -151,7 +159,9 @@ def _report_unsplittable(facts: Located, side: np.ndarray, progress: Progress) -
 def _report_missing(drawn: Drawn, progress: Progress) -> None:
     for (relation, split), count in sorted(drawn.short.items()):
         if count:
-            progress.say(f"warning: {relation}, {split}: {count:,} negatives are wanting; too few free pairs are alike")
+            progress.say(
+                f"warning: {relation}, {split}: {count:,} negatives are missing; too few pairs match the facts"
+            )
 
 
 def _by_relation(counts: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:

@@ -68,6 +68,7 @@ class FittingView:
     _pairs: Mapping[tuple[str, str], Pairs] = field(repr=False)
     _train_facts: Triples = field(repr=False)
     _known: TripleIndex = field(repr=False)  # the training facts
+    sources: Mapping[str, Any] = field(default_factory=dict, repr=False)  # of counts and facts, with licences
 
     def train_facts(self) -> Triples:
         """The training facts of every relation."""
@@ -118,7 +119,20 @@ class Dataset:
     _facts: Mapping[str, Triples] = field(repr=False)
 
     def pairs(self, relation: str, split: str) -> Pairs:
-        """Labelled pairs of a relation and split."""
+        """Labelled pairs.
+
+        Parameters
+        ----------
+        relation
+            One of ``relations``.
+        split
+            "train", "dev" or "test".
+
+        Returns
+        -------
+        Pairs
+            Node ids and labels; 1 where the relation holds.
+        """
         return _labelled(self._pairs, relation, split)
 
     def facts(self, split: str) -> Triples:
@@ -133,6 +147,7 @@ class Dataset:
             {key: pairs for key, pairs in self._pairs.items() if key[1] != "test"},
             self._facts["train"],
             TripleIndex(self._facts["train"], len(self.relations), self.n_nodes),
+            dict(self.manifest.get("sources") or {}),
         )
 
     def ranking(self, relation: str, split: str = "test") -> RankingQuestions:
@@ -168,7 +183,15 @@ class Dataset:
 
     @classmethod
     def load(cls, path: Path | str) -> Dataset:
-        """Read a data set folder; what is wrong with it is said in one line."""
+        """Read a data set folder and compare its files with their hashes.
+
+        Raises
+        ------
+        UsageError
+            If ``path`` is not a data set folder.
+        CogstageError
+            If it is damaged.
+        """
         path = Path(path)
         read_meta(path, "dataset", ("manifest.json", "leakage.json", *(f"facts_{split}.parquet" for split in SPLITS)))
         try:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from cogstage.artefact import new_folder, read_meta, write_text
 from cogstage.errors import CogstageError
 from cogstage.reporting.escape import spreadsheet
+from cogstage.reporting.release import release_markdown
 
 FILES = ("facts.parquet",)
 COLUMNS = ("head", "relation", "tail", "source")
@@ -126,6 +127,12 @@ class Facts:
         """How many facts each relation has, by name."""
         return dict(sorted(Counter(self.relation).items()))
 
+    def sources(self, relations: Iterable[str] | None = None) -> dict[str, int]:
+        """How many facts each source states, by name; only facts of ``relations``, if they are given."""
+        names = set(self.relations if relations is None else relations)
+        stated = [joined for joined, relation in zip(self.source, self.relation, strict=True) if relation in names]
+        return dict(sorted(Counter(name for joined in stated for name in joined.split(JOIN) if name).items()))
+
     @cached_property
     def hash(self) -> str:
         """Identity of the content: the triples and what they were matched to, without their sources."""
@@ -139,10 +146,21 @@ class Facts:
         return digest.hexdigest()
 
     def save(self, path: Path | str, made_with: Mapping[str, Any] | None = None) -> None:
-        """Write the facts folder: it appears whole or not at all."""
+        """Write the facts folder, with a release report.
+
+        Parameters
+        ----------
+        path
+            Folder to write. Existing facts are replaced; any other folder is refused.
+        made_with
+            How the facts were made, for ``meta.json``; by default what the facts say themselves.
+        """
         facts = Facts.of(map(Statement, self.head, self.relation, self.tail, self.source, self.year))
         made_with = dict(self.made_with if made_with is None else made_with)
-        with new_folder(path, "facts", {**made_with, "facts": len(facts), "relations": facts.relations}) as folder:
+        about = {**made_with, "facts": len(facts), "relations": facts.relations, "sources": facts.sources()}
+        if dated := [year for year in facts.year if year is not None]:
+            about["years"] = [min(dated), max(dated)]
+        with new_folder(path, "facts", about, release_markdown) as folder:
             columns = {name: pa.array(getattr(facts, name), pa.string()) for name in COLUMNS}
             if any(year is not None for year in facts.year):
                 columns["year"] = pa.array(facts.year, pa.int16())
@@ -159,7 +177,15 @@ class Facts:
 
     @classmethod
     def load(cls, path: Path | str) -> Facts:
-        """Read a facts folder; what is wrong with it is said in one line."""
+        """Read a facts folder and compare its files with their hashes.
+
+        Raises
+        ------
+        UsageError
+            If ``path`` is not a facts folder.
+        CogstageError
+            If it is damaged.
+        """
         path = Path(path)
         meta = read_meta(path, "facts", FILES)
         try:

@@ -77,7 +77,7 @@ def taken_out(facts: Located, held: np.ndarray) -> tuple[np.ndarray, dict[str, i
 
 
 def hold_out_report(hold_out: HoldOut, held: np.ndarray, missing: list[str], taken: dict[str, int]) -> dict[str, Any]:
-    """For the manifest."""
+    """How many facts were held out of each relation, and which names the graph does not have."""
     return {
         "files": list(hold_out.files),
         "pairs": len(hold_out.pairs),

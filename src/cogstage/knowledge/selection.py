@@ -108,7 +108,7 @@ def _choose(facts: Located, options: DatasetOptions, progress: Progress) -> tupl
             continue
         keep.append(index)
         if size[index] < FEW:
-            progress.say(f"warning: {name} has only {size[index]:,} facts in the graph; its results will be shaky")
+            progress.say(f"warning: {name} has only {size[index]:,} facts in the graph; its figures will be uncertain")
     if not keep:
         found = ", ".join(f"{name} {count:,}" for name, count in few.items())
         raise CogstageError(

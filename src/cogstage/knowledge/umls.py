@@ -150,7 +150,7 @@ def facts_from_umls(
     made_with = {
         "from": "UMLS",
         "relation map": Path(relation_map).name if relation_map else "default",
-        "sources": sorted(sources) or "all",
+        "chosen_sources": sorted(sources) or "all",
         "language": language,
         "ambiguous": ambiguity,
     }

@@ -83,7 +83,7 @@ class Corrections:
         write_text(Path(path), stream.getvalue())
 
     def adding(self, entry: Correction) -> Corrections:
-        """These and one more."""
+        """A copy with one more verdict at its end."""
         return Corrections((*self.entries, entry))
 
     def verdicts(self, vocabulary: Vocabulary, relations: Iterable[str]) -> dict[Triple, bool]:

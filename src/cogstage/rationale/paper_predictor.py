@@ -154,12 +154,12 @@ class RemovableAssumptions:
 
     @property
     def head(self) -> np.ndarray:
-        """Associations of the head."""
+        """Term i of each assumption, recalled for the head. int64 (B, P)."""
         return _array(self.made.left)
 
     @property
     def tail(self) -> np.ndarray:
-        """Associations of the tail."""
+        """Term j of each assumption, recalled for the tail. int64 (B, P)."""
         return _array(self.made.right)
 
     @property

@@ -185,7 +185,13 @@ class Prediction:
         return replace(self, reasons_for=parts[0], reasons_against=parts[1], rest=self.rest + hidden)
 
     def with_base_rate(self, rate: float) -> Prediction:
-        """The same prediction where a share ``rate`` of all pairs is true: baseline, logit and probability shift."""
+        """The same prediction for another base rate: baseline, logit and probability shift, reasons stay.
+
+        Parameters
+        ----------
+        rate
+            Share of true pairs among those asked, between 0 and 1.
+        """
         if not 0 < rate < 1:
             raise UsageError(f"base rate {rate}: must lie between 0 and 1")
         shift = _log_odds(rate) - _log_odds(self.base_rate)
@@ -197,10 +203,33 @@ class Prediction:
         return self.assuming(triple, False)
 
     def assuming(self, triple: Triple, verdict: bool) -> Prediction:
-        """The prediction if this triple were a known fact (True) or known to be wrong (False)."""
+        """The prediction if this triple were a known fact, or known to be wrong.
+
+        Parameters
+        ----------
+        triple
+            Keys of head and tail with the relation between them, as :attr:`Reason.triple` gives it.
+        verdict
+            True for a known fact, False for a wrong triple.
+
+        Raises
+        ------
+        CogstageError
+            If the prediction was read from a file, and there is no model to ask.
+        """
         if self._ask_again is None:
             raise CogstageError("this prediction was read from a file; ask the model again to change its reasons")
         return self._ask_again({triple: verdict, (triple[2], inverse(triple[1]), triple[0]): verdict})
+
+    def _repr_svg_(self) -> str:
+        """The picture of the reasons, for notebooks."""
+        from cogstage.rationale.picture import svg
+
+        return svg(self)
+
+    def _repr_html_(self) -> str:
+        """The same picture, for notebooks that prefer HTML."""
+        return self._repr_svg_()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as in the JSON form."""

@@ -23,7 +23,7 @@ class Removable(Protocol):
 
     @property
     def tail(self) -> np.ndarray:
-        """Tails of the triples."""
+        """Tails of the triples, node ids."""
 
     @property
     def score(self) -> np.ndarray:
@@ -67,24 +67,24 @@ class RemovableReasons:
 
     @property
     def head(self) -> np.ndarray:
-        """The heads of the triples."""
+        """Node ids (B, P): the question's head, or its association."""
         association, head = self.answer.association.numpy(), self.answer.head.numpy()
         return self._spread(np.stack([np.broadcast_to(head[:, None], association[:, 1].shape), association[:, 1]], 1))
 
     @property
     def tail(self) -> np.ndarray:
-        """The tails of the triples."""
+        """Node ids (B, P): the question's tail, or its association."""
         association, tail = self.answer.association.numpy(), self.answer.tail.numpy()
         return self._spread(np.stack([association[:, 0], np.broadcast_to(tail[:, None], association[:, 0].shape)], 1))
 
     @property
     def relation(self) -> np.ndarray:
-        """The relations of the triples."""
+        """Numbers below 2R (B, P); inverses are the second half."""
         return self._spread(np.broadcast_to(np.arange(self._shape[3]), self._shape))
 
     @property
     def score(self) -> np.ndarray:
-        """c."""
+        """c of the decision stage (B, P), above 0 for reasons for."""
         contribution: np.ndarray = self.answer.weighed.contribution.double().numpy()
         return contribution
 
@@ -101,7 +101,7 @@ class RemovableReasons:
 
     @property
     def recognised(self) -> np.ndarray:
-        """s > 0."""
+        """Where the score of recognition is above that of NA. bool (B, P)."""
         return self._spread(self.answer.score.numpy() > 0)
 
     def decide(self, keep: np.ndarray) -> np.ndarray:

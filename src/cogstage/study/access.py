@@ -226,7 +226,7 @@ class Access:
         return row is not None and row.reviewer_id is None
 
     def close_session(self, ticket: str) -> None:
-        """End a session."""
+        """Sign a reviewer or the administrator out; an unknown ticket is ignored."""
         if self._session(ticket) is not None:
             with self._database.writing() as connection:
                 connection.execute(delete(session).where(session.c.id == split_ticket(ticket)[0]))

@@ -153,7 +153,7 @@ class Bootstrap:
         return bootstrap(clusters, statistics, figure, self.draws, self.seed)
 
     def mean(self, clusters: Sequence[object], values: Sequence[float]) -> Estimate:
-        """A mean with its interval."""
+        """The mean of values with its 95 % bootstrap interval over cases."""
         array = np.asarray(values, dtype=float)
         return self(clusters, np.stack([array, np.ones_like(array)], axis=1), lambda s: ratio(s[0], s[1]))
 

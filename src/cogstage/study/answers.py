@@ -30,7 +30,7 @@ class StudyClosed(CogstageError):
 
 @dataclass(frozen=True)
 class StoredAnswer:
-    """One stored answer."""
+    """What a reviewer answered to one question of one case, and when."""
 
     reviewer_id: str
     case_key: str

@@ -35,7 +35,7 @@ class Failure(BaseModel):
 
 
 class TermFound(BaseModel):
-    """A term of the vocabulary."""
+    """A search result: key, name and type of a term, and how often it was counted."""
 
     key: str
     name: str

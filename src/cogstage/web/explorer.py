@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -145,12 +145,20 @@ def router(service: Service) -> APIRouter:
             "about.html",
             about=service.about(),
             quality=service.quality(),
-            sources=sorted(sources.items()) if isinstance(sources, dict) else [],
+            sources=_source_rows(sources) if isinstance(sources, dict) else [],
             joins={name: joined_types(service.ranker.sides[name]) for name in service.relations},
             curve=reliability_curve(service.model.metrics.get("reliability", {})),
         )
 
     return routes
+
+
+def _source_rows(sources: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Sources and licences of a model, as a name and a text each."""
+    texts = {
+        name: "; ".join(map(str, value)) if isinstance(value, list) else str(value) for name, value in sources.items()
+    }
+    return [(name.capitalize(), text) for name, text in texts.items() if text]
 
 
 def _opposite(one: str, other: str) -> bool:
@@ -206,5 +214,5 @@ def _examples(service: Service, request: Request) -> list[dict[str, str]]:
 
 
 def send_file(content: str | bytes, kind: str, name: str) -> Response:
-    """A download."""
+    """A response that the browser saves under ``name``."""
     return Response(content, media_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'})

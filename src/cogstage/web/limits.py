@@ -1,4 +1,4 @@
-"""Guards in front of the app: size of a request's body, requests a minute, and counters for Prometheus."""
+"""Guards in front of the app: size of a request's body, requests per minute, and counters for Prometheus."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class RateLimit:
             await self.app(scope, receive, send)
         else:
             wait = int((1.0 - left) * 60.0 / self.a_minute) + 1
-            message = f"more than {self.a_minute} requests a minute; try again in {wait} s"
+            message = f"more than {self.a_minute} requests per minute; try again in {wait} s"
             await refuse(send, 429, "rate_limited", message, {"retry-after": str(wait)})
 
 

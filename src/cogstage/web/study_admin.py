@@ -163,7 +163,7 @@ def revoke(request: Request, reviewer_id: str, fields: Fields, token: Token) -> 
 
 @router.get("/answers.csv")
 def download_answers(request: Request, token: Token) -> Response:
-    """The raw answers."""
+    """One row per answer as CSV, with the source of each set: unblinded."""
     return _download(answers_csv(site_of(request).opened), "text/csv; charset=utf-8", "answers.csv")
 
 

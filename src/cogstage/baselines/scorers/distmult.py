@@ -33,5 +33,5 @@ class DistMultScorer(PairClassifier):
     title = "DistMult"
 
     def module(self, dimension: int) -> nn.Module:
-        """A fresh module."""
+        """Untrained weights; forward(heads (M, d), tails (M, d)) gives logits (M,)."""
         return DistMultLogit(dimension)

@@ -40,5 +40,5 @@ class NtnScorer(PairClassifier):
     title = "NTN"
 
     def module(self, dimension: int) -> nn.Module:
-        """A fresh module."""
+        """Untrained weights; forward(heads (M, d), tails (M, d)) gives logits (M,)."""
         return NtnLogit(dimension, self.slices)

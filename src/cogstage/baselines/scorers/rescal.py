@@ -33,5 +33,5 @@ class RescalScorer(PairClassifier):
     title = "RESCAL"
 
     def module(self, dimension: int) -> nn.Module:
-        """A fresh module."""
+        """Untrained weights; forward(heads (M, d), tails (M, d)) gives logits (M,)."""
         return RescalLogit(dimension)

@@ -205,7 +205,7 @@ def _asserted(row: Row) -> str:
 
 
 class NoteOwners:
-    """Whose note it is and of which day, from NOTE; 24 bytes a note, so that hospitals fit."""
+    """Whose note it is and of which day, from NOTE; 24 bytes per note, so that hospitals fit."""
 
     def __init__(self, folder: Path, bad: BadRows, as_date: Callable[[Any], datetime.date | None]) -> None:
         files = table_files(folder, "note")

@@ -1,0 +1,57 @@
+"""Where the content of an artefact comes from, as ``meta.json`` records it: sources, licences and privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def privacy_text(made_with: Mapping[str, Any]) -> str:
+    """What was done to a graph's counts, in a few words: "none" where they are exact and complete."""
+    private = made_with.get("private")
+    if private:
+        return f"differentially private (ε={private['epsilon']:g}, δ={private['delta']:g}, m={private['pairs']})"
+    below = made_with.get("suppress_below") or 0
+    return f"counts below {below} suppressed" if below else "none"
+
+
+def licences_of(*made: Mapping[str, Any]) -> list[str]:
+    """The licences that the given artefacts name, each once, in order."""
+    return list(dict.fromkeys(str(text) for made_with in made for text in made_with.get("licences") or ()))
+
+
+def sources_of(graph: Mapping[str, Any], facts: Mapping[str, Any], relations: Mapping[str, int]) -> dict[str, Any]:
+    """Where counts and facts come from, for data sets and models: short texts, and the list of licences.
+
+    Parameters
+    ----------
+    graph, facts
+        How the graph and the facts were made (``made_with``).
+    relations
+        Number of facts of each relation.
+
+    Returns
+    -------
+    dict
+        The entries ``counts``, ``facts`` and ``licences``; the last is a list.
+    """
+    named = facts.get("sources") or {}
+    stated = ", ".join(f"{name} ({count:,})" for name, count in named.items())
+    return {
+        "counts": counts_text(graph),
+        "facts": f"{sum(relations.values()):,} facts" + (f" from {stated}" if stated else ""),
+        "licences": licences_of(graph, facts),
+    }
+
+
+def counts_text(made_with: Mapping[str, Any]) -> str:
+    """What a graph counted, in a clause: "41,686 documents, by document, until 1991-12-31"."""
+    records = made_with.get("records")
+    documents = made_with.get("documents", records.get("counted") if isinstance(records, Mapping) else None)
+    parts = [f"{documents:,} documents" if isinstance(documents, int) else "a number of documents that is not recorded"]
+    if made_with.get("unit"):
+        window = made_with.get("window")
+        parts.append(f"by {made_with['unit']}" + (f" of {window}" if window else ""))
+    if made_with.get("until"):
+        parts.append(f"until {made_with['until']}")
+    return ", ".join(parts)
