@@ -46,6 +46,7 @@ mutants: $(STAMPS)/all
 docs: $(STAMPS)/core
 	$(LOCKED) --requirement locks/docs.txt
 	$(BIN)/python scripts/reference_pages.py
+	$(BIN)/python scripts/release_pages.py
 	$(BIN)/mkdocs build --strict --quiet
 
 # What is installed, with versions and licences, as a CycloneDX file for those who must check it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -70,11 +71,11 @@ def python_page() -> str:
             continue
         if not (inspect.isclass(thing) and issubclass(thing, Exception)):
             lines += ["```text", f"cogstage.{name}{_signature(thing)}", "```", ""]
-        lines += [_first(thing), ""]
+        lines += [_wrapped(_first(thing)), ""]
         if inspect.isclass(thing):
             members = [(key, value) for key, value in vars(thing).items() if not key.startswith("_")]
             methods = [(key, value) for key, value in members if _documented(value)]
-            lines += [f"- `{key}`: {_first(getattr(value, '__func__', value))}" for key, value in methods]
+            lines += [_wrapped(f"- `{key}`: {_first(getattr(value, '__func__', value))}") for key, value in methods]
             lines += [""] if methods else []
     return "\n".join(lines)
 
@@ -86,6 +87,11 @@ def _documented(value: Any) -> bool:
 
 def _first(thing: Any) -> str:
     return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
+
+
+def _wrapped(text: str) -> str:
+    indent = "  " if text.startswith("- ") else ""
+    return textwrap.fill(text, 116, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _signature(thing: Any) -> str:

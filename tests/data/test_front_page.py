@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 import subprocess
 import sys
@@ -57,6 +58,24 @@ def test_readme_commands_exist() -> None:
 
 
 GROUPS = ("graph", "facts", "dataset", "study")
+
+
+def test_the_worked_example_is_the_picture() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    picture = (ROOT / "docs" / "images" / "rationale.svg").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```text\n(Nitroglycerin may treat.*?)```", readme, flags=re.S)
+    shares = re.findall(r"    (\w.*?) +([-+][\d.]+) ", example)
+    assert len(shares) == 5
+    for triple, share in shares:
+        assert re.search(rf"{re.escape(triple)} \([^)]*\): {re.escape(share)}", picture)
+    parts = [float(x) for x in re.findall(r" ([-+]\d\.\d{3})(?= |\n)", example)]
+    *summands, total = parts
+    assert sum(summands) == pytest.approx(total, abs=0.003)  # rounded to three digits
+    probability = 1 / (1 + math.exp(-total))
+    assert f"{probability:.3f}" in example
+    words = readme.split("## Three words")[1].split("\n## ")[0]
+    for number in (f"({parts[0]:+.3f})", f"({total:+.3f})", f"({probability:.3f})"):
+        assert number in words
 
 
 def test_versions_agree() -> None:
