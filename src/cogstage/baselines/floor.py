@@ -163,7 +163,7 @@ def known_facts(facts: Triples, n_nodes: int) -> np.ndarray:
     return result
 
 
-class Ppmi:
+class PairPpmi:
     """The pair's own PPMI: do the two co-occur more than chance?"""
 
     name = "ppmi"
@@ -171,7 +171,9 @@ class Ppmi:
     joint = False
     settings = ""
 
-    def fit(self, graph: Graph, view: FittingView, relation: str, seed: int = 0, progress: Progress = SILENT) -> Ppmi:
+    def fit(
+        self, graph: Graph, view: FittingView, relation: str, seed: int = 0, progress: Progress = SILENT
+    ) -> PairPpmi:
         """Logistic regression on PPMI(h, t)."""
         self._ppmi = graph.ppmi()
         train = view.pairs(relation, "train")
@@ -187,5 +189,5 @@ class Ppmi:
         return np.asarray(self._ppmi[head, tail], np.float64).reshape(-1, 1) if len(head) else np.empty((0, 1))
 
 
-FLOOR_METHODS = (AlwaysPositive, Degree, HeadPopularity, TailPopularity, ProductPopularity, Ppmi)
+FLOOR_METHODS = (AlwaysPositive, Degree, HeadPopularity, TailPopularity, ProductPopularity, PairPpmi)
 """The floor's rows, in the order of a table."""
