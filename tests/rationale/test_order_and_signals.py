@@ -207,7 +207,7 @@ def test_pages_and_api_show_both_and_hide_both(hospital: Hospital) -> None:
     shown, hidden = (TestClient(create_explorer_app(Service(model, hide_counts=hide))) for hide in (False, True))
     answer = shown.get("/api/v1/explain", params=asked).json()
     assert answer["signal"]["ic"]["low"] == record.signal.ic.low
-    assert any(reason["order"] for reason in answer["reasons_for"])
+    assert any(reason["order"] for reason in answer["reasons_for"] + answer["reasons_against"])
     page = shown.get("/pair", params=asked).text
     assert f"ROR {record.signal.ror.value:.2f}" in page
     assert page.count(" first in ") > 2
