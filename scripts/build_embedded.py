@@ -118,8 +118,10 @@ def build(inputs: Inputs, rules: Mapping[str, Any], out: Path) -> int:
             "facts": sum(len(records) for records in others),
         },
     }
-    write_graph(out, kept, mesh, names, made_with)
-    write_facts(out, collected, made_with)
+    licences = {name: source["terms"] for source in rules["licences"] for name in source.get("states", ())}
+    corpus = {**rules["corpus"], "documents": then.records + now.records, "licence": rules["licences"][0]["terms"]}
+    write_graph(out, kept, mesh, names, {**made_with, **corpus})
+    write_facts(out, collected, {**made_with, "licences": licences})
     return write_summary(out, inputs.hashes, rules["licences"])
 
 

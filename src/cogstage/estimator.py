@@ -14,6 +14,7 @@ from cogstage.artefact import software_version
 from cogstage.choices import Preset, check_choice
 from cogstage.errors import UsageError
 from cogstage.graph.cooccurrence import Graph
+from cogstage.graph.counted import what_was_counted
 from cogstage.graph.pair_counts import PairCounts
 from cogstage.graph.privacy import privacy_text
 from cogstage.graph.vocabulary import Vocabulary
@@ -139,6 +140,8 @@ class CogStage:
                 PairCounts.from_graph(graph),
                 graph.hash,
                 privacy_text(graph.made_with),
+                graph.examples,
+                dict(view.sources),
             )
         )
         return self
@@ -220,7 +223,8 @@ class CogStage:
             self.fitted.weights_hash(), self.fitted.graph_hash, software_version(), self.config_world, self.privacy
         )
         index = RelationIndex(self.all_relations)
-        return Explainer(self.vocabulary, index, self.counts, self.facts, usual, provenance)
+        examples = self.fitted.examples
+        return Explainer(self.vocabulary, index, self.counts, self.facts, usual, provenance, examples=examples)
 
     @property
     def config_world(self) -> str:
@@ -308,6 +312,8 @@ class CogStage:
 
     def corrected(self, corrections: Corrections) -> CogStage:
         """The same model with a team's verdicts: right triples are known facts, wrong ones are not recognised."""
+        if not len(corrections):
+            return self
         return self.with_verdicts(corrections.verdicts(self.vocabulary, self.all_relations))
 
     def with_verdicts(self, verdicts: Mapping[Triple, bool]) -> CogStage:
@@ -351,6 +357,8 @@ class CogStage:
                 counts=PairCounts.from_graph(graph),
                 graph_hash=graph.hash,
                 privacy=privacy_text(graph.made_with),
+                examples=graph.examples,
+                sources={**self.fitted.sources, "counts": what_was_counted(graph.made_with)},
             )
         )
         return copy

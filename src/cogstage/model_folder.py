@@ -8,7 +8,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from torch import nn
 from cogstage.artefact import is_artefact, lock_folder, new_folder, read_meta, to_json, write_text
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
+from cogstage.graph.kept_examples import Examples
 from cogstage.graph.pair_counts import PairCounts
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.model.config import Config, Options
@@ -38,6 +39,8 @@ from cogstage.training.checkpoint import put_weights
 from cogstage.triples import Triples
 
 VOCABULARY = "vocabulary.parquet"
+EXAMPLES = "examples.arrow"  # of counted pairs, where the graph keeps any
+TEST_FIGURES = "test_figures.json"  # added by an evaluation
 CHECKPOINT = "checkpoint"
 MODEL_VERSION = 3  # 1 had another decision stage; 2 had both halves of the counts and no fact-aware vectors
 FILES = (
@@ -67,6 +70,8 @@ class Fitted:
     counts: PairCounts
     graph_hash: str
     privacy: str  # what was done to the counts
+    examples: Examples | None = None  # documents and sentences of counted pairs, where the graph keeps them
+    sources: dict[str, Any] = field(default_factory=dict)  # what was counted, and who states the facts
 
     @property
     def graph(self) -> Graph:
@@ -103,6 +108,7 @@ class Fitted:
 
     def _write(self, path: Path) -> None:
         about = {"seed": self.seed, "preset": self.preset, "privacy": self.privacy, "graph": self.graph_hash}
+        about |= {"sources": self.sources}
         with new_folder(path, "model", about) as folder:
             parameters = {name: value.detach().contiguous() for name, value in self.network.named_parameters()}
             save_file(parameters, folder / FILES[0])
@@ -123,6 +129,8 @@ class Fitted:
             self.vocabulary.write(folder, VOCABULARY)
             arrays = {name: torch.from_numpy(value) for name, value in self.counts.arrays().items()}
             save_file(arrays, folder / "evidence.safetensors")
+            if self.examples is not None:
+                self.examples.write(folder / EXAMPLES)
             names = pa.array([self.relations[number] for number in self.facts.relation.tolist()], pa.string())
             table = pa.table({"head_id": self.facts.head, "relation": names, "tail_id": self.facts.tail})
             pq.write_table(table, folder / "facts_train.parquet", compression="zstd")
@@ -132,7 +140,7 @@ class Fitted:
         """Read the folder, checked; weights and evidence are mapped from the files, so processes share them."""
         if (path / CHECKPOINT).is_dir() and not (path / "model.safetensors").exists():
             raise UsageError(f"{path} holds a training that has not finished; resume it with the same options")
-        read_meta(path, "model", FILES)
+        meta = read_meta(path, "model", FILES)
         try:
             info = json.loads((path / "config.json").read_text(encoding="utf-8"))
             if info.get("model_version") != MODEL_VERSION:
@@ -154,15 +162,25 @@ class Fitted:
                 targets,
                 network.eval(),
                 {name: Calibration(**entry) for name, entry in info["calibration"].items()},
-                json.loads((path / "metrics.json").read_text(encoding="utf-8")),
+                _metrics(path),
                 vocabulary,
                 facts,
                 PairCounts.from_arrays({name: value.numpy() for name, value in arrays.items()}),
                 info["graph_hash"],
                 info["privacy"],
+                Examples.load(path / EXAMPLES, len(vocabulary)) if (path / EXAMPLES).exists() else None,
+                dict(meta["made_with"].get("sources", {})),
             )
         except (SafetensorError, pa.ArrowInvalid, OSError, KeyError, TypeError, ValueError, IndexError) as error:
             raise CogstageError(f"{path} is damaged ({error}); train the model again") from error
+
+
+def _metrics(path: Path) -> dict[str, Any]:
+    """Figures of training, and under "test" those that an evaluation has added since."""
+    metrics: dict[str, Any] = json.loads((path / "metrics.json").read_text(encoding="utf-8"))
+    if (path / TEST_FIGURES).exists():
+        metrics["test"] = json.loads((path / TEST_FIGURES).read_text(encoding="utf-8"))
+    return metrics
 
 
 def _network(

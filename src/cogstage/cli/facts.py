@@ -32,6 +32,7 @@ RELATION_MAP = model_option(
 SOURCES = input_option(
     [], "--source-vocabulary", help="Read only this source vocabulary; may be repeated.", metavar="NAME"
 )
+LICENCE = input_option(None, "--licence", help="Licence, for the explorer's About page.", metavar="TEXT")
 OUT = options.out("facts folder")
 
 
@@ -48,6 +49,7 @@ def umls(
     relation_map: Path | None = RELATION_MAP,
     language: str = input_option("ENG", help="Language of the names (column LAT of MRCONSO).", metavar="CODE"),
     keep_suppressed: bool = input_option(False, "--keep-suppressed", help="Also read suppressed rows."),
+    licence: str | None = LICENCE,
     skip: bool = options.SKIP_BAD,
     as_json: bool = options.as_json("a summary"),
 ) -> None:
@@ -69,7 +71,7 @@ def umls(
         bad=BadRows(skip),
         progress=progress(),
     )
-    _finish(facts, out, as_json)
+    _finish(facts, out, licence, as_json)
 
 
 @app.command()
@@ -84,6 +86,7 @@ def omop(
     source_vocabulary: list[str] = SOURCES,
     relation_map: Path | None = RELATION_MAP,
     keep_invalid: bool = input_option(False, "--keep-invalid", help="Also read rows marked as invalid."),
+    licence: str | None = LICENCE,
     skip: bool = options.SKIP_BAD,
     as_json: bool = options.as_json("a summary"),
 ) -> None:
@@ -104,7 +107,7 @@ def omop(
         bad=BadRows(skip),
         progress=progress(),
     )
-    _finish(facts, out, as_json)
+    _finish(facts, out, licence, as_json)
 
 
 @app.command()
@@ -116,6 +119,7 @@ def table(
     graph: Path | None = GRAPH,
     lexicon: str | None = LEXICON,
     ambiguity: choices.Ambiguity = options.AMBIGUITY,
+    licence: str | None = LICENCE,
     skip: bool = options.SKIP_BAD,
     as_json: bool = options.as_json("a summary"),
 ) -> None:
@@ -130,7 +134,7 @@ def table(
     facts = facts_from_table(files, _names(graph, lexicon), ambiguity, bad)
     for line in bad.first:
         typer.echo(f"left out: {line}", err=True)
-    _finish(facts, out, as_json)
+    _finish(facts, out, licence, as_json)
 
 
 def _names(graph: Path | None, lexicon: str | None) -> Names | None:
@@ -144,13 +148,13 @@ def _names(graph: Path | None, lexicon: str | None) -> Names | None:
     return None if lexicon is None else Names.of_lexicon(lexicon)
 
 
-def _finish(facts: Facts, out: Path, as_json: bool) -> None:
+def _finish(facts: Facts, out: Path, licence: str | None, as_json: bool) -> None:
     from cogstage.errors import CogstageError
     from cogstage.knowledge.facts import counts_text
 
     if not len(facts):
         raise CogstageError(f"no facts were found, and nothing was written: {', '.join(counts_text(facts.made_with))}")
-    facts.save(out)
+    facts.save(out, {**facts.made_with, "licence": licence or facts.made_with.get("licence")})
     if as_json:
         print_json(
             {"facts": len(facts), "relations": facts.relations, "unmatched": len(facts.unmatched), **facts.made_with}

@@ -23,6 +23,7 @@ from cogstage.knowledge.leakage_text import leakage_text
 from cogstage.knowledge.located import Concepts, Located, locate
 from cogstage.knowledge.negatives import Drawn, draw_negatives
 from cogstage.knowledge.selection import DatasetOptions, select_facts
+from cogstage.knowledge.sources import sources_of
 from cogstage.knowledge.splits import SHARES, split_facts
 from cogstage.knowledge.time_split import check_graph_until, time_report, time_warnings
 from cogstage.progress import SILENT, Progress
@@ -120,6 +121,7 @@ def build_dataset(
             "nodes": graph.n_nodes,
             "graph": {"hash": graph.hash, "nodes": graph.n_nodes, "edges": graph.n_edges, "privacy": privacy},
             "facts": {"hash": facts.hash, "facts": len(facts)},
+            "sources": sources_of(graph.made_with, facts, chosen.relations),
             "seed": seed,
             "options": {**asdict(options), "shares": list(SHARES)},
             "counts": counts,

@@ -68,6 +68,7 @@ class FittingView:
     _pairs: Mapping[tuple[str, str], Pairs] = field(repr=False)
     _train_facts: Triples = field(repr=False)
     _known: TripleIndex = field(repr=False)  # the training facts
+    sources: Mapping[str, Any] = field(default_factory=dict, repr=False)  # what was counted, who states the facts
 
     def train_facts(self) -> Triples:
         """The training facts of every relation."""
@@ -133,6 +134,7 @@ class Dataset:
             {key: pairs for key, pairs in self._pairs.items() if key[1] != "test"},
             self._facts["train"],
             TripleIndex(self._facts["train"], len(self.relations), self.n_nodes),
+            self.manifest.get("sources", {}),
         )
 
     def ranking(self, relation: str, split: str = "test") -> RankingQuestions:

@@ -108,7 +108,7 @@ def create_server(service: Service) -> MCPServer[Any]:
     @server.tool(annotations=READS)
     @_plain_errors
     def evidence(one: Name, other: Name) -> dict[str, Any]:
-        """What is known of two terms: how often they were counted together, and the facts that join them."""
+        """What is known of two terms: how often they were counted together, documents that name both, and facts."""
         nodes = service.find(one), service.find(other)
         service.model.check_pair(*nodes)
         ends = np.array(nodes[:1]), np.array(nodes[1:])
@@ -121,6 +121,7 @@ def create_server(service: Service) -> MCPServer[Any]:
             "other": second.name,
             "counted_together": None if service.hide_counts else int(count[0]),
             "ppmi": None if service.hide_counts else float(ppmi[0]),
+            "examples": service.examples_of(*nodes),
             "facts": [f"{first.name} {phrase(names[n])} {second.name}" for n in np.flatnonzero(joined).tolist()],
         }
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from cogstage.graph.kept_examples import Examples
 from cogstage.graph.pair_counts import PairCounts
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.model.network import Answer
@@ -94,6 +95,7 @@ class Explainer:
     types: UsualTypes | None
     provenance: Provenance
     base_rate: float = 0.5
+    examples: Examples | None = None
     _terms: dict[int, Term] = field(default_factory=dict, repr=False, compare=False)  # those shown so far
 
     def records(
@@ -181,6 +183,7 @@ class Explainer:
                 value if count else None,
                 of_head,
                 of_tail,
+                self.examples.of(i, j) if count and self.examples is not None else (),
             )
             found[row][share < 0].append(reason)
         for side in (side for sides in found for side in sides):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 from cogstage.errors import CogstageError, UsageError
+from cogstage.graph.kept_examples import Example
 from cogstage.relations import inverse
 
 SCHEMA_VERSION = 2
@@ -63,6 +64,7 @@ class Reason:
     ppmi: float | None
     head_association: Association | None  # None: the head is the question's own
     tail_association: Association | None  # None: the tail is the question's own
+    examples: tuple[Example, ...] = ()  # documents that name both terms, where the graph keeps any
 
     @property
     def recognised(self) -> bool:
@@ -224,4 +226,6 @@ def _reason(entry: Mapping[str, Any]) -> Reason:
         name: None if entry[name] is None else Association(**entry[name])
         for name in ("head_association", "tail_association")
     }
-    return Reason(**{**entry, "head": Term(**entry["head"]), "tail": Term(**entry["tail"]), **ends})
+    examples = tuple(Example(e["document"], tuple(e["sentences"])) for e in entry.get("examples", ()))
+    terms = {"head": Term(**entry["head"]), "tail": Term(**entry["tail"])}
+    return Reason(**{**entry, **terms, **ends, "examples": examples})

@@ -17,10 +17,10 @@ from cogstage.rationale.picture import png, svg
 from cogstage.rationale.prose import prose
 from cogstage.rationale.record import Prediction
 from cogstage.relations import is_opposite, phrase
+from cogstage.web.about import about_page
 from cogstage.web.asked import Question, Text, code_of
 from cogstage.web.base import page
-from cogstage.web.curve import reliability_curve
-from cogstage.web.links import literature
+from cogstage.web.links import document_link, literature
 from cogstage.web.questions import joined_types
 from cogstage.web.service import Service
 from cogstage.web.term_page import describe
@@ -61,6 +61,9 @@ def router(service: Service) -> APIRouter:
         common: dict[str, Any] = {"relations": service.relations, "phrase": phrase, "literature": literature}
         return page(request, f"explorer/{name}", counts_hidden=service.hide_counts, **common, **values)
 
+    def document_address(document: str) -> str | None:
+        return document_link(document, str(service.counted.get("format", "")))
+
     @routes.get("/", name="start")
     def start(request: Request) -> Response:
         examples = service.examples
@@ -94,6 +97,7 @@ def router(service: Service) -> APIRouter:
             sentences=prose(prediction),
             joins=joined_types(service.ranker.sides[prediction.relation]),
             others=others,
+            document_link=document_address,
             opposite={other.relation for other in others if _opposite(other.relation, prediction.relation)},
             rows=rows,
             total_bar=total,
@@ -137,16 +141,7 @@ def router(service: Service) -> APIRouter:
 
     @routes.get("/about", name="about")
     def about(request: Request) -> Response:
-        sources = service.model.metrics.get("sources", {})
-        return show(
-            request,
-            "about.html",
-            about=service.about(),
-            quality=service.quality(),
-            sources=sorted(sources.items()) if isinstance(sources, dict) else [],
-            joins={name: joined_types(service.ranker.sides[name]) for name in service.relations},
-            curve=reliability_curve(service.model.metrics.get("reliability", {})),
-        )
+        return show(request, "about.html", **about_page(service))
 
     return routes
 

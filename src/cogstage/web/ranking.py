@@ -36,6 +36,11 @@ class CandidateRanking:
         given = np.full(len(at), self.given, np.int64)
         return (given, self.node[at]) if self.side == "head" else (self.node[at], given)
 
+    def new_rank(self, at: np.ndarray) -> np.ndarray:
+        """Rank among the candidates that are not known facts, from 1 on; 0 for a known fact."""
+        rank: np.ndarray = np.where(self.known, 0, np.cumsum(~self.known))[at]
+        return rank
+
     def score(self, at: np.ndarray) -> np.ndarray:
         """How rows compare within the list, 0 to 1: probabilities near 1 would all look the same."""
         odds = np.log(self.probability + 1e-12) - np.log1p(1e-12 - self.probability)
