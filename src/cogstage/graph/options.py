@@ -142,8 +142,8 @@ class BuildOptions:
             raise UsageError(f"`keep_examples` must be 0 to {MOST_EXAMPLES}, not {self.keep_examples}")
         if self.keep_examples and (self.private is not None or self.suppress_below):
             raise UsageError(
-                "`keep_examples` keeps documents and their words, which `private` and `suppress_below` are there to hide;"
-                " leave one of them out"
+                "`keep_examples` keeps documents and their words, which `private` and `suppress_below` are there to"
+                " hide; leave one of them out"
             )
         if self.examples_of_patients and not self.keep_examples:
             raise UsageError("`examples_of_patients` belongs to `keep_examples`")

@@ -91,17 +91,18 @@ class Ranker:
         pool = pool[pool != node]
         given = np.full(len(pool), node, np.int64)
 
-        def work(part: Any) -> list[float]:
+        def work(part: Any) -> list[np.ndarray]:
             others, same = pool[part.start : part.stop], given[part.start : part.stop]
             heads, tails = (same, others) if side == "head" else (others, same)
-            return model.probabilities(heads, tails, relation).tolist()  # type: ignore[no-any-return]
+            return [model.probabilities(heads, tails, relation)]
 
-        scores = np.array(list(self._turns.sliced(range(len(pool)), SLICE, work)), np.float64)
+        scores = np.concatenate([np.empty(0), *self._turns.sliced(range(len(pool)), SLICE, work)])
         order = np.lexsort((pool, -scores))
         pool, scores = pool[order], scores[order]
         heads, tails = (given, pool) if side == "head" else (pool, given)
         number = np.full(len(pool), model.all_relations.index(relation))
-        kinds = np.array([model.vocabulary.type[other] for other in pool.tolist()], object)
+        types = model.vocabulary.type
+        kinds = np.array([types[other] for other in pool.tolist()], object)
         known = model.facts.contains(heads, number, tails)
         return CandidateRanking(relation, side, node, pool, scores, known, model.counts.counts(given, pool), kinds)
 

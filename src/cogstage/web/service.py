@@ -85,6 +85,7 @@ class Service:
         # What is built on first use is built now: not in somebody's request, and not by two at a time.
         model.vocabulary.suggest("warm")
         assert model.explainer
+        model.predictor.warm()
         for relation in model.relations[:1]:
             model.predict_batch([0], [min(1, len(model.vocabulary) - 1)], relation)
 
