@@ -214,7 +214,7 @@ def main(argv: list[str] | None = None) -> None:
     arguments = parser(__doc__)
     arguments.add_argument("--model", help="model folder; without it one is trained on the embedded data set")
     options = arguments.parse_args(argv)
-    number, crowd = (120, (1, 4)) if options.quick else (3000, (1, 2, 4, 8))
+    number, crowd = (120, (1, 8)) if options.quick else (3000, (1, 2, 4, 8))
     with tempfile.TemporaryDirectory() as scratch:
         model = options.model
         if model is None:

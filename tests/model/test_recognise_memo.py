@@ -24,7 +24,9 @@ def test_remembered_rows_equal_computed_ones(model: CogStage, side: str) -> None
     apart = heads != tails
     heads, tails = heads[apart], tails[apart]
     together = model.probabilities(heads, tails, "causes")
-    alone = np.concatenate([model.probabilities([h], [t], "causes") for h, t in zip(heads[:300], tails[:300])])
+    alone = np.concatenate(
+        [model.probabilities([h], [t], "causes") for h, t in zip(heads[:300], tails[:300], strict=True)]
+    )
     assert np.array_equal(together[:300], alone)
     first = {}
     for h, t, p in zip(heads.tolist(), tails.tolist(), together.tolist(), strict=True):

@@ -12,7 +12,7 @@ from fastapi.responses import Response
 from markupsafe import Markup
 
 from cogstage.rationale.exports import rows_of, table
-from cogstage.rationale.layout import opposes, steps
+from cogstage.rationale.layout import bridged, opposes, steps
 from cogstage.rationale.picture import png, svg
 from cogstage.rationale.prose import prose
 from cogstage.rationale.record import Prediction
@@ -53,6 +53,15 @@ def bars(prediction: Prediction) -> tuple[list[dict[str, str]], dict[str, str]]:
     return [bar(step.before, step.before + step.share) for step in done], bar(0.0, prediction.logit)
 
 
+def drawn_twice(prediction: Prediction, most: int) -> Markup:
+    """The picture for screens and the one for phones; the style sheet shows one of them."""
+    wide = svg(prediction, most, background=False, whole=False)
+    if not bridged(prediction):  # four columns do not fit a phone; there it can be scrolled
+        return Markup(wide)
+    narrow = svg(prediction, most, background=False, narrow=True)
+    return Markup(f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>')
+
+
 def router(service: Service) -> APIRouter:
     """The pages over one service."""
     routes = APIRouter(include_in_schema=False)
@@ -67,7 +76,7 @@ def router(service: Service) -> APIRouter:
     @routes.get("/", name="start")
     def start(request: Request) -> Response:
         examples = service.examples
-        picture = Markup(svg(examples[0], 6, background=False, whole=False)) if examples else None
+        picture = drawn_twice(examples[0], 6) if examples else None
         return show(request, "start.html", about=service.about(), examples=examples, picture=picture)
 
     @routes.get("/pair", name="pair")
@@ -103,7 +112,7 @@ def router(service: Service) -> APIRouter:
             total_bar=total,
             changes=_changes(service, question),
             can_correct=service.corrected.path is not None,
-            picture=Markup(svg(prediction, DRAWN, background=False, whole=False)) if prediction.reasons else None,
+            picture=drawn_twice(prediction, DRAWN) if prediction.reasons else None,
             rationale_relations=service.model.all_relations,
             address=question.address(),
             plain_address=question.address({}),
