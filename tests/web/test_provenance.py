@@ -53,7 +53,7 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     (folder / "facts.tsv").write_text("head\trelation\ttail\tsource\n" + "".join(rows), encoding="utf-8")
     run(
-        *("graph", "build", folder / "abstracts.pubtator", "--lexicon", folder / "lexicon.tsv", "--count", "text"),
+        *("graph", "build", folder / "abstracts.pubtator", "--lexicon", folder / "lexicon.tsv", "--content", "text"),
         *("--keep-examples", "2", "--corpus", "made-up abstracts", "--licence", "CC0", "--out", folder / "graph"),
     )
     run("facts", "table", folder / "facts.tsv", "--licence", "CC BY 4.0", "--out", folder / "facts")
@@ -179,7 +179,7 @@ def test_agents_see_the_documents_and_hidden_counts_hide_them(service: Service, 
 def test_figures_are_kept_of_the_model_itself_alone(pipeline: Path, tmp_path: Path) -> None:
     (tmp_path / "corrections.tsv").write_text("head\trelation\ttail\tverdict\n", encoding="utf-8")
     given = ["evaluate", str(pipeline / "model"), "--dataset", str(pipeline / "data"), "--keep"]
-    for more in (["--split", "dev"], ["--corrections", str(tmp_path / "corrections.tsv")]):
+    for more in (["--on", "dev"], ["--corrections", str(tmp_path / "corrections.tsv")]):
         result = CliRunner().invoke(app, [*given, *more])
         assert result.exit_code != 0
         assert "--keep" in str(result.exception)
