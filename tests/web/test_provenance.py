@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import web_browser
 from fastapi.testclient import TestClient
 from small_model import QUICK
 from typer.testing import CliRunner
@@ -183,3 +184,29 @@ def test_figures_are_kept_of_the_model_itself_alone(pipeline: Path, tmp_path: Pa
         result = CliRunner().invoke(app, [*given, *more])
         assert result.exit_code != 0
         assert "--keep" in str(result.exception)
+
+
+@pytest.mark.slow
+def test_a_reader_opens_the_sentences_and_the_curve(
+    service: Service, pipeline: Path, tmp_path: Path, chromium: None
+) -> None:
+    record = with_examples(service)
+    number, reason = next(
+        (n, r) for n, r in enumerate(record.reasons_for + record.reasons_against, start=1) if r.examples
+    )
+    server = web_browser.Server("serve", str(pipeline / "model"))
+    server.start("/api/v1/health")
+    try:
+        with web_browser.browser(tmp_path / "profile") as driver:
+            driver.get(f"{server.url}/pair?head={record.head.key}&tail={record.tail.key}&relation=may_treat")
+            row = driver.find_element("id", f"reason-{number}")
+            row.find_element("css selector", "summary").click()
+            quotes = row.find_elements("css selector", ".examples q")
+            assert all(quote.is_displayed() for quote in quotes)
+            shown = [quote.text.strip('“”"') for quote in quotes]
+            assert shown == [sentence for example in reason.examples for sentence in example.sentences]
+            driver.get(f"{server.url}/about")
+            assert driver.find_elements("css selector", ".curve circle")
+            assert "CC BY 4.0" in driver.find_element("tag name", "main").text
+    finally:
+        server.stop()
