@@ -1,16 +1,20 @@
-"""The web service: latency and throughput of explain over clients, start-up, and what a second worker costs.
+"""The web service under load: single pairs, pages, candidate lists, and single pairs beside large batches.
 
     python -m benchmarks service [--quick] [--model FOLDER] [--out FOLDER]
 
-Requests go over loopback from a bounded loop in a process of its own; every pair is asked once, so that nothing is
-answered from memory. The reference is the same model asked for the same pairs in Python, one after the other: what is
-slower than that is the service's own. Without ``--model`` a may_treat model of the embedded data set is trained first
-(with ``--quick`` a small untrained one is made).
+Requests go over loopback from a bounded loop in a process of its own; every pair and every list is asked once, so that
+nothing is answered from memory. The reference is the same model asked for the same pairs in Python, one after the
+other: what is slower than that is the service's own. Without ``--model`` a may_treat model of the embedded data set is
+trained first (with ``--quick`` a small untrained one is made). The list of 5,000 candidates is one of an untrained
+model of planted data, whose answers mean nothing and take as long.
+
+A busy machine says little by its clock, so each row also gives the service's processor time per request.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -20,7 +24,9 @@ import tempfile
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -63,52 +69,88 @@ def memory_mb(process: int) -> float:
     return total / 1024
 
 
-def addresses(model: str, number: int, seed: int) -> list[str]:
-    """Different pairs to explain."""
+def load(model: str) -> Any:
+    """A model folder."""
     from cogstage.estimator import CogStage
 
-    loaded = CogStage.load(model)
-    relation = loaded.relations[0]
+    return CogStage.load(model)
+
+
+def keys_of_pairs(model: Any, number: int, seed: int) -> list[dict[str, str]]:
+    """Different pairs of the first relation's heads and tails, as questions."""
+    relation, terms = model.relations[0], model.vocabulary.term
     generator = np.random.default_rng(seed)
-    heads, tails = (generator.permutation(loaded.ends(relation, side)) for side in ("head", "tail"))
-    found: list[str] = []
+    heads, tails = (generator.permutation(model.ends(relation, side)) for side in ("head", "tail"))
+    found: list[dict[str, str]] = []
     for shift in range(len(tails)):
         for place, head in enumerate(heads):
             tail = tails[(place + shift) % len(tails)]
             if head != tail:
-                keys = {
-                    "head": loaded.vocabulary.term[head],
-                    "tail": loaded.vocabulary.term[tail],
-                    "relation": relation,
-                }
-                found.append(f"/api/v1/explain?{urllib.parse.urlencode(keys)}")
+                found.append({"head": terms[head], "tail": terms[tail], "relation": relation})
             if len(found) == number:
                 return found
     return found
 
 
-async def _client(port: int, paths: list[str], taken: list[float]) -> None:
-    """One connection that asks its pairs one after the other."""
+def lists(model: Any, path: str, number: int, name: str = "tail") -> list[str]:
+    """Different questions for the candidates of a tail."""
+    relation, terms = model.relations[0], model.vocabulary.term
+    tails = np.random.default_rng(0).permutation(model.ends(relation, "tail"))[:number]
+    return [f"{path}?{urllib.parse.urlencode({name: terms[tail], 'relation': relation})}" for tail in tails]
+
+
+def pair_paths(path: str, pairs: Sequence[dict[str, str]]) -> list[str]:
+    """Addresses of pairs."""
+    return [f"{path}?{urllib.parse.urlencode(pair)}" for pair in pairs]
+
+
+async def _answered(reader: asyncio.StreamReader) -> None:
+    """Read one answer to its end."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    if not head.startswith(b"HTTP/1.1 200"):
+        raise RuntimeError(head.decode())
+    fields = dict(line.split(b": ", 1) for line in head.lower().split(b"\r\n")[1:] if b": " in line)
+    if b"content-length" in fields:
+        await reader.readexactly(int(fields[b"content-length"]))
+        return
+    while (size := int((await reader.readline()).strip(), 16)) > 0:  # sent in pieces
+        await reader.readexactly(size + 2)
+    await reader.readline()
+
+
+async def _client(port: int, paths: Sequence[str], taken: list[float]) -> None:
+    """One connection that asks its questions one after the other."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     for path in paths:
         begun = time.perf_counter()
         writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-        head = await reader.readuntil(b"\r\n\r\n")
-        if not head.startswith(b"HTTP/1.1 200"):
-            raise RuntimeError(head.decode())
-        fields = dict(line.split(b": ", 1) for line in head.lower().split(b"\r\n")[1:] if b": " in line)
-        length = int(fields[b"content-length"])
-        await reader.readexactly(length)
+        await _answered(reader)
         taken.append(time.perf_counter() - begun)
     writer.close()
 
 
-def ask(port: int, paths: list[str], clients: int) -> dict[str, Any]:
-    """All ``paths`` over ``clients`` connections at once."""
+async def _batches(port: int, body: bytes, until: asyncio.Event) -> None:
+    """One connection that asks for a large batch again and again."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    while not until.is_set():
+        head = f"POST /api/v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+        writer.write(head.encode() + b"Content-Type: application/json\r\n\r\n" + body)
+        await _answered(reader)
+    writer.close()
+
+
+def ask(port: int, paths: Sequence[str], clients: int, batches: Sequence[bytes] = ()) -> dict[str, Any]:
+    """All ``paths`` over ``clients`` connections at once; beside them one more for each of ``batches``."""
 
     async def everybody() -> list[float]:
         taken: list[float] = []
+        done = asyncio.Event()
+        others = [asyncio.create_task(_batches(port, body, done)) for body in batches]
+        if others:
+            await asyncio.sleep(1.0)  # they are all under way
         await asyncio.gather(*(_client(port, paths[number::clients], taken) for number in range(clients)))
+        done.set()
+        await asyncio.gather(*others)
         return taken
 
     begun = time.perf_counter()
@@ -122,12 +164,9 @@ def _quantiles(taken: list[float]) -> dict[str, float]:
     return {"p50_ms": p50, "p99_ms": p99}
 
 
-def in_python(model: str, paths: list[str]) -> dict[str, Any]:
+def in_python(model: str, pairs: list[dict[str, str]]) -> dict[str, Any]:
     """The same pairs without a service."""
-    from cogstage.estimator import CogStage
-
-    loaded = CogStage.load(model)
-    pairs = [dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(path).query)) for path in paths]
+    loaded = load(model)
     for pair in pairs[:50]:
         loaded.predict(**pair).to_json()
     taken = []
@@ -149,13 +188,14 @@ def cpu_of(process: int) -> float:
     return total / os.sysconf("SC_CLK_TCK")
 
 
-def untrained_model(out: str) -> None:
+def untrained_model(out: str, terms: int = 2_000, facts: int = 200) -> None:
     """A model whose answers mean nothing, which is no matter for the time that they take."""
     from benchmarks.planted import Plan, planted
     from cogstage.estimator import CogStage
 
-    graph, dataset = planted(Plan(terms=2_000, edges=60_000, topics=20, facts=200))
-    CogStage("may_treat", warm_start="none").fit(graph, dataset, time_limit=1e-3).save(out)
+    graph, dataset = planted(Plan(terms=terms, edges=30 * terms, topics=20, facts=facts))
+    little = {"folds": 0, "recall_passes": 1, "recognition_passes": 1, "decision_epochs": 1, "decision_steps": 1}
+    CogStage("may_treat", **little).fit(graph, dataset, time_limit=1e-3).save(out)
 
 
 def embedded_model(folder: str, seconds: float) -> None:
@@ -174,7 +214,7 @@ def main(argv: list[str] | None = None) -> None:
     arguments = parser(__doc__)
     arguments.add_argument("--model", help="model folder; without it one is trained on the embedded data set")
     options = arguments.parse_args(argv)
-    number, crowd = (150, (1, 4)) if options.quick else (3000, (1, 2, 4, 8))
+    number, crowd = (120, (1, 8)) if options.quick else (3000, (1, 2, 4, 8))
     with tempfile.TemporaryDirectory() as scratch:
         model = options.model
         if model is None:
@@ -183,35 +223,88 @@ def main(argv: list[str] | None = None) -> None:
                 run_side("benchmarks.service:untrained_model", {"out": model})
             else:
                 run_side("benchmarks.service:embedded_model", {"folder": scratch, "seconds": 200})
-        paths = addresses(model, number * 4, seed=0)
-        alone = run_side("benchmarks.service:in_python", {"model": model, "paths": paths[: number + 50]})
-        direct = alone["result"]
-        rows = [{**side_row("in Python", alone), **{k: direct[k] for k in ("requests_s", "p50_ms", "p99_ms")}}]
+        large = f"{scratch}/large"
+        plan = {"terms": 1_500, "facts": 1_500} if options.quick else {"terms": 22_000, "facts": 25_000}
+        run_side("benchmarks.service:untrained_model", {"out": large, **plan})
+        loaded = load(model)
+        pairs = keys_of_pairs(loaded, 4 * number, seed=0)
+        alone = run_side("benchmarks.service:in_python", {"model": model, "pairs": pairs[: number + 50]})
+        rows = [{**side_row("in Python", alone), **{k: alone["result"][k] for k in ("requests_s", "p50_ms", "p99_ms")}}]
         for workers in (1, 2):
-            rows += served(model, workers, paths, number, crowd)
-        for row in rows:
-            row["× requests"], row["× p50"] = row["requests_s"] / direct["requests_s"], row["p50_ms"] / direct["p50_ms"]
-        one, two = (row["peak MB"] for row in rows if row.get("clients") == crowd[-1])
-        report("service", rows, options.out, {"requests": number, "second worker's share of memory": two / one - 1})
+            rows += served(model, workers, number, crowd, pairs, loaded)
+        rows += long_list(large, 3 if options.quick else 20)
+        report("service", rows, options.out, {"requests": number, "candidates": rows[-1]["candidates"]})
 
 
-def served(model: str, workers: int, paths: list[str], number: int, crowd: Sequence[int]) -> list[dict[str, Any]]:
-    """A row for each number of clients; processor time and memory are those of the service."""
+def served(
+    model: str, workers: int, number: int, crowd: Sequence[int], pairs: Sequence[dict[str, str]], loaded: Any
+) -> list[dict[str, Any]]:
+    """A row for each kind of request and number of clients; processor time and memory are those of the service."""
+    explain, label = pair_paths("/api/v1/explain", pairs), f"{workers} worker{'s' if workers > 1 else ''}"
+    few = max(10, number // 10)
+    body = {"relation": pairs[0]["relation"], "k": 0}
+    batches = [
+        json.dumps({**body, "pairs": [{k: pair[k] for k in ("head", "tail")} for pair in pairs[n::4][:1000]]}).encode()
+        for n in range(4)
+    ]
     rows = []
+    with service(model, workers) as running:
+        ask(running.port, explain[-50:], 2)
+        for place, clients in enumerate(crowd):
+            asked = explain[place * number % len(explain) :][:number]
+            rows.append(running.row(f"explain, {label}", asked, clients))
+        rows.append(running.row(f"pair page, {label}", pair_paths("/pair", pairs[-few:]), 1))
+        listed = lists(loaded, "/api/v1/discover", few)
+        rows.append(running.row(f"discover, {label}", listed, crowd[-1], candidates=_candidates(loaded)))
+        beside = f"explain beside 4 × {len(pairs[0::4][:1000]):,} pairs, {label}"
+        rows.append(running.row(beside, explain[-2 * few : -few], 1, batches))
+    return rows
+
+
+def long_list(model: str, number: int) -> list[dict[str, Any]]:
+    """Lists over thousands of candidates, one after the other."""
+    loaded = load(model)
+    with service(model, 1) as running:
+        asked = lists(loaded, "/api/v1/discover", number + 1)
+        ask(running.port, asked[:1], 1)
+        return [running.row("discover, long list", asked[1:], 1, candidates=_candidates(loaded))]
+
+
+def _candidates(model: Any) -> int:
+    return len(model.ends(model.relations[0], "head"))
+
+
+@dataclass(frozen=True)
+class Running:
+    """A service under measurement."""
+
+    pid: int
+    port: int
+    ready: float  # seconds until it first answered
+
+    def row(
+        self, label: str, paths: Sequence[str], clients: int, batches: Sequence[bytes] = (), candidates: int = 0
+    ) -> dict[str, Any]:
+        """Ask, and tell how long it took, what it cost and what the service holds."""
+        worked = cpu_of(self.pid)
+        taken = ask(self.port, paths, clients, batches)
+        cpu = cpu_of(self.pid) - worked
+        rest = {key: taken[key] for key in ("requests_s", "p50_ms", "p99_ms")}
+        row = side_row(label, {**taken, "cpu_seconds": cpu, "peak_mb": memory_mb(self.pid)})
+        # what the batches cost cannot be told from what the single questions beside them cost
+        row["CPU ms per request"] = None if batches else 1000 * cpu / len(paths)
+        return {**row, "clients": clients, "candidates": candidates or None, "start_s": self.ready, **rest}
+
+
+@contextmanager
+def service(model: str, workers: int) -> Iterator[Running]:
+    """A service for as long as it is measured."""
     process, port, ready = start(model, workers)
     try:
-        ask(port, paths[-50:], 2)
-        for place, clients in enumerate(crowd):
-            worked = cpu_of(process.pid)
-            measured_here = ask(port, paths[place * number % len(paths) :][:number], clients)
-            side = {"cpu_seconds": cpu_of(process.pid) - worked, "peak_mb": memory_mb(process.pid), **measured_here}
-            rest = {key: measured_here[key] for key in ("requests_s", "p50_ms", "p99_ms")}
-            label = f"service, {workers} worker{'s' if workers > 1 else ''}"
-            rows.append({**side_row(label, side), "clients": clients, "start_s": ready, **rest})
+        yield Running(process.pid, port, ready)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait()
-    return rows
 
 
 if __name__ == "__main__":

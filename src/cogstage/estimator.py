@@ -23,7 +23,7 @@ from cogstage.model.config import Config, Options
 from cogstage.model.network import Network
 from cogstage.model_folder import Fitted
 from cogstage.progress import SILENT, Progress
-from cogstage.provenance import privacy_text
+from cogstage.provenance import counts_of, privacy_text
 from cogstage.rationale.corrections import Corrections
 from cogstage.rationale.explain import Explainer, Revise
 from cogstage.rationale.filters import Filter
@@ -143,6 +143,7 @@ class CogStage:
                 privacy_text(graph.made_with),
                 PairOrder.from_graph(graph),
                 Population.of(graph.made_with),
+                graph.examples,
             )
         )
         return self
@@ -226,7 +227,17 @@ class CogStage:
         index = RelationIndex(self.all_relations)
         fitted, count = self.fitted, self.vocabulary.count
         margins = Margins.of(fitted.population, count, self.counts, self.privacy)
-        return Explainer(self.vocabulary, index, self.counts, self.facts, usual, provenance, fitted.order, margins)
+        return Explainer(
+            self.vocabulary,
+            index,
+            self.counts,
+            self.facts,
+            usual,
+            provenance,
+            fitted.order,
+            margins,
+            examples=fitted.examples,
+        )
 
     @property
     def config_world(self) -> str:
@@ -349,6 +360,8 @@ class CogStage:
 
     def corrected(self, corrections: Corrections) -> CogStage:
         """The same model with a team's verdicts: right triples are known facts, wrong ones are not recognised."""
+        if not len(corrections):
+            return self
         return self.with_verdicts(corrections.verdicts(self.vocabulary, self.all_relations))
 
     def with_verdicts(self, verdicts: Mapping[Triple, bool]) -> CogStage:
@@ -394,6 +407,8 @@ class CogStage:
                 privacy=privacy_text(graph.made_with),
                 order=PairOrder.from_graph(graph),
                 population=Population.of(graph.made_with),
+                examples=graph.examples,
+                metrics={**self.metrics, "sources": {**self.metrics.get("sources", {}), **counts_of(graph.made_with)}},
             )
         )
         return copy

@@ -24,6 +24,7 @@ from cogstage.artefact import is_artefact, lock_folder, new_folder, read_meta, t
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.disproportionality import Population
+from cogstage.graph.kept_examples import Examples
 from cogstage.graph.pair_counts import PairCounts
 from cogstage.graph.pair_order import PairOrder
 from cogstage.graph.vocabulary import Vocabulary
@@ -42,6 +43,8 @@ from cogstage.triples import Triples
 
 VOCABULARY = "vocabulary.parquet"
 ORDER = "order.safetensors"  # where the graph has order in time
+EXAMPLES = "examples.arrow"  # of counted pairs, where the graph keeps any
+TEST_FIGURES = "test_figures.json"  # added by an evaluation
 CHECKPOINT = "checkpoint"
 MODEL_VERSION = 3  # 1 had another decision stage; 2 had both halves of the counts and no fact-aware vectors
 FILES = (
@@ -73,6 +76,7 @@ class Fitted:
     privacy: str  # what was done to the counts
     order: PairOrder | None = None  # None for a graph without order in time
     population: Population | None = None  # None for a graph without totals
+    examples: Examples | None = None  # documents and sentences of counted pairs, where the graph keeps them
 
     @property
     def graph(self) -> Graph:
@@ -133,6 +137,8 @@ class Fitted:
             save_file(arrays, folder / "evidence.safetensors")
             if self.order is not None:
                 save_file({name: torch.from_numpy(x) for name, x in self.order.arrays().items()}, folder / ORDER)
+            if self.examples is not None:
+                self.examples.write(folder / EXAMPLES)
             names = pa.array([self.relations[number] for number in self.facts.relation.tolist()], pa.string())
             table = pa.table({"head_id": self.facts.head, "relation": names, "tail_id": self.facts.tail})
             pq.write_table(table, folder / "facts_train.parquet", compression="zstd")
@@ -165,7 +171,7 @@ class Fitted:
                 targets,
                 network.eval(),
                 {name: Calibration(**entry) for name, entry in info["calibration"].items()},
-                json.loads((path / "metrics.json").read_text(encoding="utf-8")),
+                _metrics(path),
                 vocabulary,
                 facts,
                 PairCounts.from_arrays({name: value.numpy() for name, value in arrays.items()}),
@@ -173,9 +179,18 @@ class Fitted:
                 info["privacy"],
                 None if order is None else PairOrder.from_arrays({name: x.numpy() for name, x in order.items()}),
                 None if info.get("population") is None else Population(**info["population"]),
+                Examples.load(path / EXAMPLES, len(vocabulary)) if (path / EXAMPLES).exists() else None,
             )
         except (SafetensorError, pa.ArrowInvalid, OSError, KeyError, TypeError, ValueError, IndexError) as error:
             raise CogstageError(f"{path} is damaged ({error}); train the model again") from error
+
+
+def _metrics(path: Path) -> dict[str, Any]:
+    """Figures of training, and under "test" those that an evaluation has added since."""
+    metrics: dict[str, Any] = json.loads((path / "metrics.json").read_text(encoding="utf-8"))
+    if (path / TEST_FIGURES).exists():
+        metrics["test"] = json.loads((path / TEST_FIGURES).read_text(encoding="utf-8"))
+    return metrics
 
 
 def _network(

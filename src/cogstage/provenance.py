@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+COUNTED = ("corpus", "format", "unit", "documents", "units", "years", "until", "examples")
+
 
 def privacy_text(made_with: Mapping[str, Any]) -> str:
     """What was done to a graph's counts, in a few words: "none" where they are exact and complete."""
@@ -33,14 +35,23 @@ def sources_of(graph: Mapping[str, Any], facts: Mapping[str, Any], relations: Ma
     Returns
     -------
     dict
-        The entries ``counts``, ``facts`` and ``licences``; the last is a list.
+        ``counts`` and ``facts`` in words, ``counted`` and ``stated`` as values, and the list of ``licences``.
     """
     named = facts.get("sources") or {}
     stated = ", ".join(f"{name} ({count:,})" for name, count in named.items())
     return {
-        "counts": counts_text(graph),
+        **counts_of(graph),
         "facts": f"{sum(relations.values()):,} facts" + (f" from {stated}" if stated else ""),
+        "stated": [{"source": name, "facts": count} for name, count in named.items()],
         "licences": licences_of(graph, facts),
+    }
+
+
+def counts_of(made_with: Mapping[str, Any]) -> dict[str, Any]:
+    """What a graph counted: ``counts`` in words and ``counted`` as values, as far as the graph says it."""
+    return {
+        "counts": counts_text(made_with),
+        "counted": {name: made_with[name] for name in COUNTED if made_with.get(name) is not None},
     }
 
 

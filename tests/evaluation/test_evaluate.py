@@ -16,6 +16,7 @@ from cogstage.errors import UsageError
 from cogstage.evaluation.evaluate import evaluate, figures_table
 from cogstage.evaluation.metrics import score
 from cogstage.knowledge.dataset import Dataset
+from cogstage.triples import TripleIndex
 
 
 class Oracle:
@@ -25,6 +26,8 @@ class Oracle:
 
     def __init__(self, data: Dataset, size: int = 100) -> None:
         self.vocabulary = planted(100)[0].vocabulary
+        self.all_relations = data.relations
+        self.facts = TripleIndex(data.facts("train"), len(data.relations), data.n_nodes)
         self._size = size
 
     def check_relation(self, relation: str) -> None:

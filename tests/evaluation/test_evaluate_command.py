@@ -123,3 +123,36 @@ def test_what_is_wrong_is_said_before_the_work(tmp_path: Path, capsys: pytest.Ca
     assert "--reference" in said
     _, said = evaluate(capsys, "no-model", "-d", "x", "--outcomes", "y", code=2)
     assert "--outcomes" in said
+
+
+def test_corrections_are_applied_and_those_of_held_out_pairs_are_named(
+    small_model_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = save_small_data(tmp_path / "data")
+    graph, data = small_data()
+    facts, names, test = data.facts("train"), graph.vocabulary.term, data.pairs("causes", "test")
+    mine = np.flatnonzero(facts.relation == data.relations.index("causes"))[:40]
+    rows = [(names[facts.head[row]], "causes", names[facts.tail[row]], "wrong") for row in mine.tolist()]
+    rows.append((names[test.head[0]], "causes", names[test.tail[0]], "right"))
+    lines = ["\t".join(row) for row in [("head", "relation", "tail", "verdict"), *rows]]
+    (tmp_path / "corrections.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    arguments = [small_model_folder, "-d", folder, "--ranking-heads", "0", "-r", "causes", "--json"]
+    plain = json.loads(evaluate(capsys, *arguments)[0])
+    printed, said = evaluate(capsys, *arguments, "--corrections", tmp_path / "corrections.tsv")
+    found = json.loads(printed)
+    assert found["corrections"] == len(rows)
+    assert plain["corrections"] == 0
+    asked = {
+        frozenset((names[h], names[t]))
+        for relation in data.relations
+        for pairs in [data.pairs(relation, "test")]
+        for h, t in zip(pairs.head.tolist(), pairs.tail.tolist(), strict=True)
+    }
+    judged = {frozenset((head, tail)) for head, _, tail, _ in rows}
+    assert judged & asked
+    assert f"{len(judged & asked)} of {len(judged)} corrected pairs are test pairs" in said
+    model = CogStage.load(small_model_folder)
+    verdicts = {(head, relation, tail): verdict == "right" for head, relation, tail, verdict in rows}
+    expected = score(test.label, model.with_verdicts(verdicts).probabilities(test.head, test.tail, "causes"))["auroc"]
+    assert found["relations"]["causes"]["metrics"]["auroc"]["value"] == pytest.approx(expected)
+    assert expected != plain["relations"]["causes"]["metrics"]["auroc"]["value"]

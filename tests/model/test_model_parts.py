@@ -166,12 +166,12 @@ def test_counts_and_ppmi_equal_the_matrices(edges: dict[tuple[int, int], int]) -
     assert np.array_equal(counts.counts(one, other), graph.matrix.toarray()[one, other])
     assert counts.ppmi(one, other) == pytest.approx(graph.ppmi().toarray()[one, other], abs=1e-6)
     for node in range(NODES):
-        row = graph.ppmi().toarray()[node]
+        row, together = graph.ppmi().toarray()[node], graph.matrix.toarray()[node]
         found = counts.strongest(node, 3)
-        others, together = counts.neighbours(node)
-        assert np.array_equal(others, np.flatnonzero(graph.matrix.toarray()[node]))
-        assert np.array_equal(together, graph.matrix.toarray()[node, others])
-        assert [ppmi for _, _, ppmi in found] == pytest.approx(sorted(row[graph.matrix.toarray()[node] > 0])[::-1][:3])
+        others, counted = counts.neighbours(node)
+        assert np.array_equal(others, np.flatnonzero(together))
+        assert np.array_equal(counted, together[others])
+        assert [n * ppmi for _, n, ppmi in found] == pytest.approx(sorted((row * together)[together > 0])[::-1][:3])
 
 
 def test_calibration_is_balanced_and_has_the_slope_of_a_logistic_fit() -> None:

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from sample_predictions import prediction
 
-from cogstage.rationale.layout import BOX_WIDTH, WIDTH, lay_out, opposes, steps
+from cogstage.rationale.layout import NARROW, WIDE, Shape, lay_out, opposes, steps
 from cogstage.rationale.picture import png, svg
 from cogstage.rationale.record import Association, Prediction, Term
 
@@ -47,18 +47,40 @@ def test_svg_holds_every_term_and_number(make: object, size: int) -> None:
         assert reason.tail.name in titles
 
 
-@pytest.mark.parametrize("make", [prediction, published])
-@pytest.mark.parametrize("size", [5, 10, 15])
-def test_nothing_overlaps(make: object, size: int) -> None:
-    layout = lay_out(make(size))  # type: ignore[operator]
+@pytest.mark.parametrize(
+    ("make", "shape", "size"),
+    [
+        *((make, WIDE, size) for make in (prediction, published) for size in (5, 10, 15)),
+        *((prediction, NARROW, size) for size in (5, 10)),  # a page draws ten
+    ],
+)
+def test_nothing_overlaps(make: object, shape: Shape, size: int) -> None:
+    layout = lay_out(make(size), shape=shape, whole=shape is WIDE)  # type: ignore[operator]
     for one, other in combinations(layout.boxes, 2):
-        assert abs(one.x - other.x) >= BOX_WIDTH or abs(one.y - other.y) >= (one.height + other.height) / 2
+        assert abs(one.x - other.x) >= shape.box or abs(one.y - other.y) >= (one.height + other.height) / 2
     for one, other in combinations(layout.badges, 2):
         assert (one.x - other.x) ** 2 + (one.y - other.y) ** 2 >= 14**2
     for box in layout.boxes:
-        assert 0 <= box.x <= WIDTH - BOX_WIDTH
+        assert 0 <= box.x <= shape.width - box.width
         assert box.y - box.height / 2 >= 0
         assert box.y + box.height / 2 <= layout.height
+
+
+def test_a_narrow_picture_has_everything_of_the_wide_one() -> None:
+    record = prediction(10)
+    wide, narrow = (ElementTree.fromstring(svg(record, whole=False, narrow=narrow)) for narrow in (False, True))
+    for kind in ("node", "number"):
+        keys = [
+            sorted(
+                g.get("data-node") or g.get("data-reason") or "" for g in root.iter(f"{SVG}g") if g.get("class") == kind
+            )
+            for root in (wide, narrow)
+        ]
+        assert keys[0] == keys[1]
+    assert float((narrow.get("viewBox") or "").split()[2]) < 390  # a phone
+    legend = [float(text.get("x") or 0) for text in narrow.iter(f"{SVG}text") if text.text == "is like"]
+    assert legend
+    assert all(x < 330 for x in legend)
 
 
 def test_a_name_of_any_length_is_whole() -> None:

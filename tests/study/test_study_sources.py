@@ -15,6 +15,7 @@ from cogstage.data import embedded
 from cogstage.errors import CogstageError, UsageError
 from cogstage.estimator import CogStage
 from cogstage.knowledge.build import build_dataset
+from cogstage.rationale.corrections import Correction, Corrections
 from cogstage.study.draw import StudyOptions, draw_study
 from cogstage.study.sources import Explained, WeightedTriple, explained, labels_of_dataset, read_reasons, read_source
 
@@ -195,3 +196,17 @@ def test_the_published_model_is_a_source(tmp_path: Path, small_model_folder: Pat
     default = read_source("default", small_model_folder, labels, 5)
     study = draw_study([source, default], labels, StudyOptions(cases=2, relation="may_treat", judged_by="first"))
     assert study.sources == ("paper", "default")
+
+
+def test_a_model_is_asked_with_the_corrections_of_a_team(small_model_folder: Path) -> None:
+    model = CogStage.load(small_model_folder)
+    pair = ("C004", "may_treat", "C007")
+    before = model.predict("C004", "C007", "may_treat")
+    struck = before.reasons[0]
+    corrections = Corrections((Correction(struck.head.key, struck.relation, struck.tail.key, "wrong"),))
+    plain = read_source("open", small_model_folder, {pair: 1}, 5)
+    source = read_source("open", small_model_folder, {pair: 1}, 5, corrections=corrections)
+    assert plain.predictions[pair].probability == before.probability
+    assert source.predictions[pair].probability == before.without(struck.triple).probability
+    shown = {(reason.head, reason.relation, reason.tail) for reason in source.predictions[pair].reasons}
+    assert (struck.head.name, struck.relation, struck.tail.name) not in shown

@@ -151,7 +151,7 @@ def test_unknown_term_page_suggests_and_escapes(client: TestClient) -> None:
 def test_about_page_says_what_it_is_not(client: TestClient) -> None:
     text = client.get("/about").text
     assert "Not medical advice" in text
-    assert "f1" in text
+    assert "F1" in text
 
 
 def test_metrics_are_there_when_asked_for(client: TestClient, service: Service) -> None:

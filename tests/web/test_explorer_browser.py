@@ -154,6 +154,41 @@ def test_the_picture_answers(server: web_browser.Server, tmp_path: Path, chromiu
         assert len(shown()) == everything
 
 
+def test_on_a_phone_the_picture_is_whole_and_a_tap_lights_its_row(
+    server: web_browser.Server, tmp_path: Path, chromium: None
+) -> None:
+    with web_browser.browser(tmp_path / "profile") as driver:
+        size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": False}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        driver.get(server.url + PAIR)
+        wide, narrow = (driver.find_element("css selector", f"#picture .{kind}") for kind in ("wide", "narrow"))
+        assert not wide.is_displayed()
+        assert narrow.is_displayed()
+        edges = driver.execute_script(
+            "return [...document.querySelectorAll('#picture .narrow .node, #picture .narrow text')]"
+            ".map((e) => [e.getBoundingClientRect().left, e.getBoundingClientRect().right])"
+        )
+        assert edges
+        assert all(left >= 0 and right <= 390 for left, right in edges)
+        rows = [row.rect for row in driver.find_elements("css selector", ".sum tr[data-reason]")]
+        assert all(row["x"] >= 0 and row["x"] + row["width"] <= 390 for row in rows)
+        assert len({row["x"] for row in rows}) == 1  # cards, one below the other
+        number = driver.find_element("css selector", "#picture .narrow .number[data-reason='2']")
+        driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", number)
+        number.click()
+        assert "lit" in driver.find_element("id", "reason-2").get_attribute("class")
+
+
+def test_about_has_figures_and_curve(server: web_browser.Server, tmp_path: Path, chromium: None) -> None:
+    with web_browser.browser(tmp_path / "profile") as driver:
+        driver.get(server.url)
+        driver.find_element("link text", "About").click()
+        headings = [heading.text for heading in driver.find_elements("css selector", "h2")]
+        for words in ("What was counted", "Where the facts come from", "How good are the answers?", "Limits"):
+            assert words in headings
+        assert len(driver.find_elements("css selector", "table.list tbody tr")) == 2  # relations
+
+
 def test_candidates_are_sorted_paged_and_compared(server: web_browser.Server, tmp_path: Path, chromium: None) -> None:
     with web_browser.browser(tmp_path / "profile") as driver:
         driver.get(server.url + "/discover?term=remedy+4&relation=causes")

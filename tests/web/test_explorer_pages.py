@@ -419,7 +419,7 @@ def test_api_examples_are_real(client: TestClient, service: Service) -> None:
 
 def test_about_names_privacy_types_and_figures(client: TestClient) -> None:
     text = plain(client.get("/about").text)
-    for words in ("Not medical advice", "never suppressed", "joins drug", "auroc"):
+    for words in ("Not medical advice", "never suppressed", "joins drug", "AUROC"):
         assert words in text
 
 

@@ -25,6 +25,7 @@ def compare(
     seeds: int = model_option(5, "--seeds", min=1, help="Number of seeds, counted from --seed.", metavar="N"),
     seed: int = options.seed("the first of --seeds", min=0),
     relation: list[str] = options.relation("all by default; may be repeated", []),
+    corrections: Path | None = options.CORRECTIONS,
     jobs: int = run_option(2, "--jobs", "-j", min=1, help="Number of runs at a time, one core each.", metavar="N"),
     ranking_heads: int = options.RANKING_HEADS,
     test: bool = model_option(
@@ -51,6 +52,7 @@ def compare(
     from cogstage.evaluation.tables import comparison_report
     from cogstage.graph.cooccurrence import Graph
     from cogstage.knowledge.dataset import Dataset
+    from cogstage.rationale.corrections import Corrections
     from cogstage.reporting import json_ready
 
     data = {}
@@ -72,6 +74,7 @@ def compare(
         plots,
         progress(),
         test,
+        None if corrections is None else Corrections.read(corrections),
     )
     if as_json:
         print_json(json_ready(list(result.rows())))

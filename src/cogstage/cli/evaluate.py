@@ -10,7 +10,7 @@ import typer
 from cogstage import choices
 from cogstage.cli import options
 from cogstage.cli.console import print_json, progress
-from cogstage.cli.options import input_option, model_option
+from cogstage.cli.options import input_option, model_option, output_option
 from cogstage.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def evaluate(
     ),
     outcomes: Path | None = options.OUTCOMES,
     graph: Path | None = options.graph("its terms and counts are used; terms are matched by their keys", None),
+    corrections: Path | None = options.CORRECTIONS,
     on: choices.SplitName = model_option("test", "--on", help="Split of the data set to evaluate on."),
     relation: list[str] = options.relation("all by default; may be repeated", []),
     ranking_heads: int = options.RANKING_HEADS,
@@ -43,6 +44,9 @@ def evaluate(
     ),
     seed: int = options.seed("for sampling pairs and heads"),
     out: Path | None = options.out("folder for metrics.json and report.html", None),
+    keep: bool = output_option(
+        False, "--keep", help="Keep the test figures in the model folder; the explorer's About page shows them."
+    ),
     as_json: bool = options.as_json(),
 ) -> None:
     """Evaluate a model on a data set or a reference set, next to the popularity and PPMI baselines.
@@ -51,10 +55,12 @@ def evaluate(
     """
     from cogstage.artefact import check_writable
     from cogstage.estimator import CogStage
-    from cogstage.evaluation.full_evaluation import evaluate_on_dataset, evaluate_on_reference_set
+    from cogstage.evaluation.full_evaluation import evaluate_on_dataset, evaluate_on_reference_set, figures_of
+    from cogstage.evaluation.model_figures import keep_test_figures
     from cogstage.evaluation.reference_set import ReferenceSet
     from cogstage.graph.cooccurrence import Graph
     from cogstage.knowledge.dataset import Dataset
+    from cogstage.rationale.corrections import Corrections
     from cogstage.reporting import json_ready
 
     if (dataset is None) == (reference is None):
@@ -63,18 +69,25 @@ def evaluate(
         raise UsageError("--outcomes belongs to --reference")
     if reference is not None and len(relation) > 1:
         raise UsageError("--relation: a reference set is about one relation")
+    if keep and (dataset is None or on != "test" or graph is not None or corrections is not None):
+        raise UsageError("--keep keeps the figures of the model itself on test pairs; give --dataset alone")
     if out is not None:
         check_writable(out)
+    verdicts = Corrections() if corrections is None else Corrections.read(corrections)
     loaded = CogStage.load(model)
     if graph is not None:
         loaded = loaded.on_graph(Graph.load(graph))
     if dataset is not None:
         others = [CogStage.load(path) for path in also] if rationales else None
-        how = (on, relation, ranking_heads, others, rationale_pairs, seed, progress())
-        result, report = evaluate_on_dataset(loaded, Dataset.load(dataset), *how)
+        how = (on, relation, ranking_heads, others, rationale_pairs, seed, progress(), verdicts)
+        data = Dataset.load(dataset)
+        result, report = evaluate_on_dataset(loaded, data, *how)
+        if keep:
+            keep_test_figures(model, loaded, data, figures_of(result))
     else:
         assert reference is not None
         judged = ReferenceSet.load(reference, outcomes)
+        loaded = loaded.corrected(verdicts)
         result, report = evaluate_on_reference_set(loaded, judged, reference.name, relation[0] if relation else None)
     for warning in result["warnings"]:
         typer.echo(f"warning: {warning}", err=True)

@@ -49,6 +49,17 @@ def build(
         "auto",
         help="What to do with nearly equal notes of one patient; auto drops them if there are patient identifiers.",
     ),
+    corpus: str | None = input_option(None, help="What the documents are, for the About page.", metavar="TEXT"),
+    keep_examples: int = privacy_option(
+        0,
+        help="Keep up to N documents of each pair, with the sentences that name it; not with --suppress-below.",
+        metavar="N",
+    ),
+    examples_of_patients: bool = privacy_option(
+        False,
+        "--examples-of-patients",
+        help="With --keep-examples: keep words of patients too. Only where all readers may see them.",
+    ),
     keep_context: bool = count_option(
         False, "--keep-context", help="Also count negated, family, hypothetical and historical mentions."
     ),
@@ -119,6 +130,9 @@ def build(
         lag=parse_lag(lag),
         until=None if until is None else parse_until(until),
         copies=copies,
+        corpus=corpus,
+        keep_examples=keep_examples,
+        examples_of_patients=examples_of_patients,
         keep_context=keep_context,
         content=content,
         ambiguity=ambiguity,

@@ -30,6 +30,7 @@ def create(
     dataset: Path | None = options.dataset(
         "its test pairs carry the labels; without it the records need a `label` field", None
     ),
+    corrections: Path | None = options.CORRECTIONS,
     protocol: choices.ProtocolName = model_option(
         "sets", help="Study protocol: sets asks whose reasons help more; crossover asks whether reasons help at all."
     ),
@@ -80,7 +81,7 @@ def create(
         consent=_text_of(consent) if consent else "",
         contact=contact,
     )
-    study, password = create_study(out, source, drawing, dataset, database, progress())
+    study, password = create_study(out, source, drawing, dataset, database, progress(), corrections)
     if as_json:
         print_json({"study": str(out), "id": study.id, "cases": len(study.cases), "administrator_password": password})
         return

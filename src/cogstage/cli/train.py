@@ -74,6 +74,7 @@ def train(
     from cogstage.artefact import lock_folder, one_line_if_full
     from cogstage.estimator import CogStage, preset_config
     from cogstage.evaluation.hit_rate import hit_rates
+    from cogstage.evaluation.model_figures import reliability_of
     from cogstage.graph.cooccurrence import Graph
     from cogstage.knowledge.dataset import Dataset
     from cogstage.model_folder import CHECKPOINT, check_output
@@ -103,6 +104,7 @@ def train(
             )
             if processes.first:
                 model.metrics["hit_rate"] = hit_rates(model, view, model.relations)
+                model.metrics["reliability"] = reliability_of(model, view, model.relations, "dev")
                 model.save(out)
                 show(model, out, as_json)
     finally:

@@ -180,7 +180,7 @@ class Annotator:
         normalised = normalise(text)
         edges = [0, *(end for end, _ in sentence_breaks(normalised)), len(normalised)]
         cut = [normalised[a:b].strip() for a, b in pairwise(edges)]
-        return [sentence for sentence in cut if sentence]
+        return [sentence for sentence in cut if TOKEN.search(sentence)]
 
     def term_rows(self, texts: Sequence[str], sentences: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Which term stands in which sentence of which text, one row a mention that counts, in order.

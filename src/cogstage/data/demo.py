@@ -18,6 +18,7 @@ from cogstage.data.embedded import TextbookPair
 from cogstage.evaluation.cases import Case
 from cogstage.evaluation.hit_rate import hit_rates
 from cogstage.evaluation.metrics import score
+from cogstage.evaluation.model_figures import keep_test_figures, reliability_of
 from cogstage.knowledge.build import build_dataset
 from cogstage.knowledge.dataset import Dataset
 from cogstage.knowledge.facts import Facts
@@ -105,12 +106,14 @@ def run_demo(out: Path, options: DemoOptions | None = None, progress: Progress =
         settings = {**QUICKER, **options.training}
         model = CogStage("all", seed=options.seed, **settings).fit(graph, data, progress=progress)
         model.metrics["hit_rate"] = hit_rates(model, data.for_fitting(), model.relations, most=15)
+        model.metrics["reliability"] = reliability_of(model, data, model.relations, "dev")
         model.save(folder / "model")
         scores = _scores(graph, data, model, options.seed, progress)
         figures = {
             name: {relation: score(data.pairs(relation, "test").label, p) for relation, p in by_relation.items()}
             for name, by_relation in scores.items()
         }
+        keep_test_figures(folder / "model", model, data, figures[OURS])
         progress.start("Answering textbook questions and drawing the report")
         answers = ask(model, pairs)
         cases = [*choose_cases(model, graph, pairs), *surest_mistakes(model, answers)]

@@ -55,7 +55,7 @@ def choose_cases(
 
 def cases_section(cases: Sequence[Case]) -> Section:
     """The cases for a report: each with its picture and its reasons."""
-    drawn = [{"case": case, "picture": svg(case.prediction)} for case in cases]
+    drawn = [{"case": case, "picture": svg(case.prediction, background=False)} for case in cases]
     return Section("Cases", [Markup(template("cogstage.evaluation", "cases.html").render(cases=drawn, phrase=phrase))])
 
 

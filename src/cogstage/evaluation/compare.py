@@ -32,12 +32,14 @@ from cogstage.baselines.contract import ALL
 from cogstage.errors import CogstageError, UsageError
 from cogstage.evaluation.comparison_folder import CellKey, ComparisonFolder, read_cell
 from cogstage.evaluation.comparison_process import VECTORS
+from cogstage.evaluation.corrected import correction_warnings
 from cogstage.evaluation.inputs import dataset_hash, save_dataset
 from cogstage.evaluation.methods import encoder_of, expand, find, is_baseline
 from cogstage.evaluation.results import SEED_MARK, Comparison
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import Dataset
 from cogstage.progress import SILENT, Progress
+from cogstage.rationale.corrections import Corrections
 
 KIND = "comparison"
 RANKING_HEADS = 200
@@ -70,6 +72,7 @@ def compare(
     plots: bool = True,
     progress: Progress = SILENT,
     test: bool = False,
+    corrections: Corrections | None = None,
 ) -> Comparison:
     """Run what is missing in ``out``, then write the results, tables and plots of all that is there.
 
@@ -98,6 +101,8 @@ def compare(
     test
         Also measure on the test pairs, and return those figures. Ask for them once, at the end: what was chosen by
         test figures has no test figures.
+    corrections
+        Verdicts on triples that CogStage's rows are scored with; what is fitted does not see them.
 
     Returns
     -------
@@ -120,10 +125,11 @@ def compare(
     splits = ("dev", "test") if test else ("dev",)
     with lock_folder(out):
         files = _prepare(Path(out), graph, named)
+        _keep_corrections(files, corrections, graph, named, splits, progress)
         tasks = [
             task
             for name, dataset in named.items()
-            for task in _tasks(files, name, dataset, relations, names, chosen_seeds, splits, progress)
+            for task in _tasks(files, name, dataset, relations, names, chosen_seeds, splits, progress, corrections)
         ]
         failed = _run(files, tasks, jobs, ranking_heads, splits, progress)
         for split in splits:
@@ -189,6 +195,26 @@ def _prepare(folder: Path, graph: Graph, named: Mapping[str, Dataset]) -> Compar
     return files
 
 
+def _keep_corrections(
+    files: ComparisonFolder,
+    corrections: Corrections | None,
+    graph: Graph,
+    named: Mapping[str, Dataset],
+    splits: Sequence[str],
+    progress: Progress,
+) -> None:
+    """Put the verdicts where the processes read them; those of an earlier call go."""
+    files.corrections.unlink(missing_ok=True)
+    if corrections is None:
+        return
+    corrections.write(files.corrections)
+    for name, data in named.items():
+        corrections.verdicts(graph.vocabulary, data.relations)  # raises on unknown terms before hours of work
+        for split in splits:
+            for warning in correction_warnings(corrections, graph.vocabulary, data, split):
+                progress.say(f"warning: {name}: {warning}")
+
+
 def _tasks(
     files: ComparisonFolder,
     name: str,
@@ -198,6 +224,7 @@ def _tasks(
     seeds: Sequence[int],
     splits: Sequence[str],
     progress: Progress,
+    corrections: Corrections | None,
 ) -> list[Task]:
     """What is still missing, seed by seed, vectors before the cells that read them."""
     tasks: list[Task] = []
@@ -205,7 +232,7 @@ def _tasks(
     for seed in seeds:
         encodings: dict[str, Task] = {}
         for method in methods:
-            settings = find(method).settings
+            settings = find(method, corrections=corrections).settings
             open_cells = [
                 relation
                 for split in splits

@@ -45,6 +45,11 @@ class ComparisonFolder:
         """The graph that is compared on."""
         return self.folder / "inputs" / "graph"
 
+    @property
+    def corrections(self) -> Path:
+        """The verdicts that CogStage's rows are scored with, if there are any."""
+        return self.folder / "inputs" / "corrections.tsv"
+
     def dataset(self, name: str) -> Path:
         """The data set of this name, as it was when the comparison began."""
         return self.folder / "inputs" / f"{safe_name(name, self.folder)}.npz"

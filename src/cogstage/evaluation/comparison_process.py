@@ -40,15 +40,17 @@ def run(
     from cogstage.evaluation.inputs import load_dataset
     from cogstage.evaluation.methods import find
     from cogstage.graph.cooccurrence import Graph
+    from cogstage.rationale.corrections import Corrections
 
     files = ComparisonFolder(folder)
     graph, data = Graph.load(files.graph), load_dataset(files.dataset(dataset))
     store, view = VectorStore(files.vectors), data.for_fitting()
+    corrections = Corrections.read(files.corrections) if files.corrections.exists() else None
     if scope == VECTORS:
         store.get(resolve_encoder(method_name), graph, view, seed)
         return
     for part in scope.split(","):
-        method = find(method_name, store)
+        method = find(method_name, store, corrections)
         begun, worked = time.perf_counter(), time.process_time()
         method.fit(graph, view, part, seed)
         fit_seconds, cpu_seconds = time.perf_counter() - begun, time.process_time() - worked

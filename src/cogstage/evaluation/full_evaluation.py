@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cogstage.choices import SplitName
+from cogstage.evaluation.corrected import correction_warnings
 from cogstage.evaluation.evaluate import evaluate, known_warnings
 from cogstage.evaluation.evaluation_report import evaluation_report
 from cogstage.evaluation.floor_rows import add_floor, floor_table
@@ -14,6 +15,7 @@ from cogstage.evaluation.record_measures import measure_records, records_table
 from cogstage.evaluation.reference_set import ReferenceSet, evaluate_on_reference
 from cogstage.knowledge.dataset import Dataset
 from cogstage.progress import SILENT, Progress
+from cogstage.rationale.corrections import Corrections
 from cogstage.reporting import Report, Section
 
 if TYPE_CHECKING:
@@ -30,18 +32,22 @@ def evaluate_on_dataset(
     rationale_pairs: int = 512,
     seed: int = 0,
     progress: Progress = SILENT,
+    corrections: Corrections | None = None,
 ) -> tuple[dict[str, Any], Report]:
-    """Figures of a model on a data set, and their report.
+    """Figures of a model on a data set, and their report; ``corrections`` are verdicts that all models take.
 
     Rationales are measured unless ``also`` is None; it holds the same model trained with other seeds, for stability.
     """
+    verdicts = corrections or Corrections()
+    model = model.corrected(verdicts)
     result = evaluate(model, data, split, relations or None, ranking_heads, progress)
     add_floor(result, model.graph, data, ranking_heads, progress)
-    result["warnings"] += known_warnings(result)
+    result["corrections"] = len(verdicts)
+    result["warnings"] += known_warnings(result) + correction_warnings(verdicts, model.vocabulary, data, split)
     tables = [floor_table(result)]
     if also is not None:
         names = relations or model.relations
-        models = [model, *also]
+        models = [model, *(other.corrected(verdicts) for other in also)]
         measured = [measure_rationales(models, data, name, rationale_pairs, seed, split, progress) for name in names]
         records = [measure_records(model, data, name, rationale_pairs, seed, split) for name in names]
         result["rationales"] = [figures.to_dict() for figures in measured]
@@ -49,6 +55,14 @@ def evaluate_on_dataset(
         for figures, record in zip(measured, records, strict=True):
             tables += [*figures.tables(), records_table(record)]
     return result, evaluation_report(model, data, result, tables, seed)
+
+
+def figures_of(result: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """The values of a data set's figures, by relation and measure, without those that are undefined."""
+    return {
+        relation: {name: figure["value"] for name, figure in found["metrics"].items() if figure["value"] is not None}
+        for relation, found in result["relations"].items()
+    }
 
 
 def evaluate_on_reference_set(

@@ -16,6 +16,7 @@ from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import FittingView
 from cogstage.progress import SILENT, Progress
+from cogstage.rationale.corrections import Corrections
 from cogstage.training.calibration import Calibration, sigmoid
 
 if TYPE_CHECKING:
@@ -61,8 +62,9 @@ DEFAULT = ("floor", "paper", "fresh", "cogstage-variants")
 class CogStageMethod:
     """CogStage behind the same two calls as every baseline."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, corrections: Corrections | None = None) -> None:
         self._name, self._variant = name, VARIANTS[name]
+        self._corrections = corrections if corrections is not None and len(corrections) else None
         self._model: CogStage | None = None
         self._direct: dict[str, Calibration] = {}  # of a direct one, by relation
 
@@ -81,7 +83,8 @@ class CogStageMethod:
         """The whole configuration."""
         from cogstage.estimator import preset_config
 
-        return repr(preset_config(self._variant.preset).replace(**self._variant.options))
+        config = repr(preset_config(self._variant.preset).replace(**self._variant.options))
+        return config if self._corrections is None else f"{config}, {self._corrections!r}"
 
     def fit(
         self, graph: Graph, view: FittingView, relation: str, seed: int = 0, progress: Progress = SILENT
@@ -97,6 +100,8 @@ class CogStageMethod:
                 dev = view.pairs(name, "dev")
                 margin = model.recognised(dev.head, dev.tail, name)
                 self._direct[name] = Calibration.fit(margin, dev.label)
+        if self._corrections is not None:
+            self._model = model.corrected(self._corrections)
         return self
 
     def scores(self, head: np.ndarray, tail: np.ndarray, relation: str | None = None) -> np.ndarray:
@@ -109,10 +114,10 @@ class CogStageMethod:
         return self._model.probabilities(head, tail, relation)
 
 
-def find(name: str, store: VectorStore | None = None) -> Method:
-    """The method of this name, not yet fitted."""
+def find(name: str, store: VectorStore | None = None, corrections: Corrections | None = None) -> Method:
+    """The method of this name, not yet fitted; ``corrections`` are for CogStage, whose reasons they are about."""
     if name in VARIANTS:
-        return CogStageMethod(name)
+        return CogStageMethod(name, corrections)
     return resolve(name, store=store)
 
 

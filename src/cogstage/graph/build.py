@@ -32,6 +32,7 @@ from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.counting import Census
 from cogstage.graph.edges import Edges
 from cogstage.graph.engines import Engine, open_engine
+from cogstage.graph.examples import PATIENTS, keep_examples
 from cogstage.graph.folder import write_edges
 from cogstage.graph.job import BuildJob, choose_nodes
 from cogstage.graph.naming import name_nodes
@@ -188,12 +189,14 @@ def _build(
         made_with = {
             "how": "build",
             **options.as_meta(),
+            "format": job.reader.format,
             "inputs": _inputs(job.reader.files_on_disk, options),
             "lexicon": lexicon,
             "roll_up": None if rolled is None else rolled.level,
             "documents": n_documents,
             "units": census.n_units,
             "groups": census.n_groups,
+            "years": job.years.as_meta() if options.suppress_below == 0 else None,
             "skipped": bad.count - skipped_terms,
             "skipped_terms": skipped_terms,
         }
@@ -276,6 +279,8 @@ def _write(
     terms = [keys.keys[number] for number in chosen.tolist()]
     name_nodes(terms, counts, job.finder, engine.names_of, {} if rolled is None else rolled.names).write(folder)
     job.progress.done(f"{len(chosen):,} nodes, {n_edges:,} edges")
+    if options.keep_examples:
+        keep_examples(folder, job, nodes, _copies(job, engine))
     about = {**made_with, "nodes": len(chosen), "edges": n_edges}
     finish_folder(folder, out, "graph", about, release_markdown)
     return len(chosen), n_edges
@@ -324,7 +329,7 @@ def _check_not_empty(n_nodes: int, n_edges: int, options: BuildOptions) -> None:
 def _private_meta(made_with: dict[str, Any], options: BuildOptions, seed: int | None) -> dict[str, Any]:
     """What may be said of a private graph: nothing that was counted exactly."""
     assert options.private is not None
-    exact = ("inputs", "documents", "units", "groups", "skipped")
+    exact = ("inputs", "documents", "units", "groups", "years", "skipped")
     private = {**made_with["private"], "noise": "discrete Laplace"}
     private["threshold"] = threshold(options.private, options.order)
     if seed is not None:
@@ -338,7 +343,7 @@ def _for_input(options: BuildOptions, documents: Paths) -> BuildOptions:
 
     Coded records of patients are counted in windows; copies are looked for in notes of patients.
     """
-    if options.unit != "auto" and options.copies != "auto":
+    if options.unit != "auto" and options.copies != "auto" and not options.keep_examples:
         return options
     reader = open_reader(documents, options.format, bad=BadRows(skip=True), **options.reader)
     try:
@@ -346,6 +351,8 @@ def _for_input(options: BuildOptions, documents: Paths) -> BuildOptions:
     except CogstageError:  # the build itself says what is wrong
         first = None
     of_patient = first is not None and first.patient_id is not None
+    if options.keep_examples and of_patient and not options.examples_of_patients:
+        raise UsageError(PATIENTS)
     coded = first is not None and of_patient and not first.text and bool(first.codes)
     unit, copies = options.unit, options.copies
     if unit == "auto":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +17,8 @@ import scipy.sparse as sp
 from cogstage.artefact import new_folder, read_meta
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.edges import Edges
-from cogstage.graph.folder import EDGES, ORDER, ORDER_COLUMNS, read_columns, write_edges
+from cogstage.graph.folder import EDGES, EXAMPLES, ORDER, ORDER_COLUMNS, read_columns, write_edges
+from cogstage.graph.kept_examples import Examples
 from cogstage.graph.ppmi import CHUNK, Ppmi, symmetric
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.provenance import counts_text, privacy_text
@@ -59,6 +61,7 @@ class Graph:
     count: np.ndarray  # int32 or int64 (E,)
     made_with: Mapping[str, Any] = field(default_factory=dict)
     in_order: np.ndarray | None = None  # int32 (E, 3)
+    examples_file: Path | None = field(default=None, compare=False)  # of a graph that was read
 
     @property
     def n_nodes(self) -> int:
@@ -74,6 +77,11 @@ class Graph:
     def matrix(self) -> sp.csr_matrix:
         """Symmetric counts, (V, V) CSR int32 (int64 where a count needs it)."""
         return symmetric(self.source, self.target, self.count, self.n_nodes)
+
+    @cached_property
+    def examples(self) -> Examples | None:
+        """Documents and sentences kept of each pair; None where none were kept. Lost when graphs are merged."""
+        return None if self.examples_file is None else Examples.read(self.examples_file, self.n_nodes)
 
     def ppmi(self, shift: float = 0.0, smoothing: float = 1.0) -> sp.csr_matrix:
         """Positive pointwise mutual information, (V, V) CSR float64; see :class:`cogstage.graph.ppmi.Ppmi`.
@@ -169,11 +177,15 @@ class Graph:
             How the graph was made, for ``meta.json``; by default what the graph says itself.
         """
         made_with = dict(self.made_with if made_with is None else made_with)
+        if self.examples_file is None:
+            made_with.pop("examples", None)
         about = {**made_with, "nodes": self.n_nodes, "edges": self.n_edges}
         with new_folder(path, "graph", about, release_markdown) as folder:
             self.vocabulary.write(folder)
             edges = Edges(self.source, self.target, self.count, None, self.in_order)
             write_edges(folder, [edges], self.in_order is not None)
+            if self.examples_file is not None:
+                shutil.copyfile(self.examples_file, folder / EXAMPLES)
 
     @classmethod
     def load(cls, path: Path | str, verify: bool = True) -> Graph:
@@ -204,7 +216,8 @@ class Graph:
                 *ends, first, second, same = read_columns(path / ORDER, ("source", "target", *ORDER_COLUMNS))
         except (pa.ArrowInvalid, OSError, KeyError) as error:
             raise CogstageError(f"{path} is damaged ({error}); build the graph again") from error
-        graph = cls(vocabulary, source, target, count, meta["made_with"])
+        examples = path / EXAMPLES if (path / EXAMPLES).exists() else None
+        graph = cls(vocabulary, source, target, count, meta["made_with"], examples_file=examples)
         graph.check(str(path))
         if (path / ORDER).exists():
             edge = graph.edge(*ends)
@@ -212,7 +225,7 @@ class Graph:
                 raise CogstageError(f"{path / ORDER} has pairs that are no edges; build the graph again")
             order = np.zeros((len(count), 3), np.int32)
             order[edge] = np.stack([first, second, same], axis=1)
-            graph = cls(vocabulary, source, target, count, meta["made_with"], order)
+            graph = cls(vocabulary, source, target, count, meta["made_with"], order, examples)
         return graph
 
     def __repr__(self) -> str:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from cogstage.graph.edges import Edges
 
 ROW_GROUP = 1 << 20  # rows per row group, whatever the size of the pieces that come
-EDGES, ORDER = "edges.parquet", "order.parquet"
+EDGES, ORDER, EXAMPLES = "edges.parquet", "order.parquet", "examples.parquet"
 SCHEMA = pa.schema([("source", pa.int32()), ("target", pa.int32()), ("count", pa.int64())])
 ORDER_COLUMNS = ("source_first", "target_first", "same_day")
 ORDER_SCHEMA = pa.schema([("source", pa.int32()), ("target", pa.int32()), *((c, pa.int32()) for c in ORDER_COLUMNS)])

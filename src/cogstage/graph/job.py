@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from cogstage.corpus.formats.omop import OmopReader
 from cogstage.corpus.readers import Reader, open_reader
+from cogstage.graph.counted import Years
 from cogstage.graph.counting import Census, Counter, Rows
 from cogstage.graph.edges import Edges
 from cogstage.graph.options import BuildOptions
@@ -33,6 +34,7 @@ class BuildJob:
     given_seed: int | None  # that a test asked for; None in earnest
     bad: BadRows
     progress: Progress
+    years: Years = field(default_factory=Years)  # of the documents; complete once they are read
 
     def open_again(self) -> Reader:
         """A reader of the same files that skips bad rows, for a pass before or after the one that counts."""

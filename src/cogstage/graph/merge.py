@@ -116,6 +116,11 @@ def _made_with(made: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[
         values = [each[option] for each in made if each.get(option) is not None]
         if values:
             result[option] = choose(values)
+    for told in ("corpus", "licence"):
+        parts = list(dict.fromkeys(str(each[told]) for each in made if each.get(told)))
+        result[told] = "; ".join(parts) or None
+    years = [year for each in made for year in each.get("years") or ()]
+    result["years"] = [min(years), max(years)] if years else None
     cuts = [each.get("until") for each in made]
     result["until"] = None if None in cuts else max(cut for cut in cuts if cut is not None)
     if first.get("private") is not None:
@@ -152,6 +157,8 @@ def add_documents(
     Files whose hash the graph records are left out. ``build`` goes to :func:`cogstage.graph.build.build_graph`.
     """
     older, out, options = Graph.load(graph), Path(out), options or BuildOptions()
+    if options.keep_examples:
+        raise UsageError("`keep_examples` must read all documents of a graph; it cannot add some to one")
     if options.unit == "auto" and older.made_with.get("unit") is not None:
         options = replace(options, unit=older.made_with["unit"])
     reader = open_reader(documents, options.format, bad=BadRows(skip=True), **options.reader)

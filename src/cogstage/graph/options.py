@@ -15,6 +15,7 @@ from cogstage.errors import UsageError
 WINDOWS = (1, 7, 30, 90, 180, 365)  # days; None is ever
 ANY_LAG = 2**31  # days: more than lie between any two dates
 MOST_NOISE = 1e12  # scale of noise beyond which no count of this world is released, and whole numbers overflow
+MOST_EXAMPLES = 100  # of a pair
 SIZES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
@@ -76,6 +77,10 @@ class BuildOptions:
         Match plural and hyphen variants; match abbreviations in any case, and not in their capitals only.
     context_rules
         A file of cues, or the language of rules that come with cogstage.
+    corpus
+        What the documents are: said of every model that is built on the graph.
+    keep_examples, examples_of_patients
+        How many documents of each pair to keep, with the sentences that name it; asked a second time for patients.
     format, reader
         The input format, and options of its reader.
     licences
@@ -107,6 +112,9 @@ class BuildOptions:
     variants: bool = False
     any_case: bool = False
     context_rules: str | None = None
+    corpus: str | None = None
+    keep_examples: int = 0
+    examples_of_patients: bool = False
     format: str = "auto"
     reader: dict[str, Any] = field(default_factory=dict)
     licences: tuple[str, ...] = ()
@@ -127,8 +135,20 @@ class BuildOptions:
             raise UsageError(f"`min_count` must be at least 1, not {self.min_count}")
         if self.suppress_below < 0:
             raise UsageError(f"`suppress_below` must be at least 0, not {self.suppress_below}")
+        self._check_examples()
         if self.private is not None and self.min_count > 1:
             raise UsageError("`min_count` looks at exact counts, which `private` may not; leave one of them out")
+
+    def _check_examples(self) -> None:
+        if not 0 <= self.keep_examples <= MOST_EXAMPLES:
+            raise UsageError(f"`keep_examples` must be 0 to {MOST_EXAMPLES}, not {self.keep_examples}")
+        if self.keep_examples and (self.private is not None or self.suppress_below):
+            raise UsageError(
+                "`keep_examples` keeps documents and their words, which `private` and `suppress_below` are there to"
+                " hide; leave one of them out"
+            )
+        if self.examples_of_patients and not self.keep_examples:
+            raise UsageError("`examples_of_patients` belongs to `keep_examples`")
 
     @property
     def counts_groups(self) -> bool:
@@ -154,6 +174,10 @@ class BuildOptions:
             "copies": self.copies,
             "until": None if self.until is None else self.until.isoformat(),
             "private": None if self.private is None else asdict(self.private),
+            "corpus": self.corpus,
+            "examples": {"per_pair": self.keep_examples, "of_patients": self.examples_of_patients}
+            if self.keep_examples
+            else None,
             "context": "kept" if self.keep_context else "left out",
             "count": self.content,
             "ambiguity": self.ambiguity,

@@ -87,10 +87,13 @@ class PairCounts:
         return others.astype(np.int64), np.concatenate([self.count[below], self.count[begin:end]]).astype(np.int64)
 
     def strongest(self, node: int, most: int) -> list[tuple[int, int, float]]:
-        """The nodes counted together with one, highest PPMI first: (node, count, PPMI)."""
+        """The nodes counted together with one, highest count · PPMI first: (node, count, PPMI).
+
+        PPMI alone would put pairs first that were counted once by chance.
+        """
         others, counts = self.neighbours(node)
         ppmi = self.ppmi(np.full(len(others), node), others)
-        best = np.lexsort((others, -counts, -ppmi))[:most]
+        best = np.lexsort((others, -ppmi * (1.0 if self.scale[0] > 0 else counts)))[:most]
         return [(int(others[i]), int(counts[i]), float(ppmi[i])) for i in best]
 
 

@@ -18,6 +18,7 @@ from cogstage.corpus.lexicon import Lexicon
 from cogstage.corpus.near_duplicates import document_key
 from cogstage.corpus.records import Document
 from cogstage.errors import UsageError
+from cogstage.graph.counted import Years
 from cogstage.graph.counting import Rows
 from cogstage.graph.options import BuildOptions
 from cogstage.graph.renumbering import Renumbering
@@ -34,11 +35,16 @@ def number_of(*parts: str, salt: int = 0) -> int:
 
 
 def usable(
-    documents: Iterable[Document], options: BuildOptions, bad: BadRows, copies: np.ndarray | None = None
+    documents: Iterable[Document],
+    options: BuildOptions,
+    bad: BadRows,
+    copies: np.ndarray | None = None,
+    years: Years | None = None,
 ) -> Iterator[Document]:
     """The documents that have what the unit needs; the others are bad rows.
 
-    Those after ``until``, and copied notes (``copies`` has their keys, sorted), are left out.
+    Those after ``until``, and copied notes (``copies`` has their keys, sorted), are left out. ``years`` learns the
+    years of the others.
     """
     dated = {
         "the unit patient-window": options.unit == "patient-window" and options.window is not None,
@@ -54,6 +60,8 @@ def usable(
         elif copies is not None and len(copies) and document.text and _is_in(copies, document_key(document)):
             bad.notice("notes nearly the same as an earlier one of the patient, not counted again")
         else:
+            if years is not None:
+                years.add(document.date)
             yield document
 
 
@@ -138,17 +146,23 @@ class Finder:
     def find(self, documents: Sequence[Document]) -> FoundRows:
         """The rows of these documents, one for each mention."""
         group, unit, marks = self._places(documents)
-        index, sentence, term = self._terms(documents)
-        of_codes, code_numbers, codes = self._codes(documents)
-        index = np.concatenate([index, of_codes])
-        sentence = np.concatenate([sentence, np.full(len(of_codes), -1, np.int32)])  # codes stand in no sentence
-        term = np.concatenate([term, code_numbers])
+        index, sentence, term, codes = self.mentions(documents, self.options.unit == "sentence")
         units = unit[index]
         if self.options.unit == "sentence":
             units = marks[index] + sentence.astype(np.int64).view(np.uint64) * SPREAD
         day = self._days(documents)[index] if self.options.order else None
         left_out = () if self.annotator is None else self.annotator.take_left_out()
         return FoundRows(Rows.of(group[index], units.view(np.int64), term, day), codes, left_out)
+
+    def mentions(
+        self, documents: Sequence[Document], sentences: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[str, ...]]:
+        """Document, sentence (0 unless asked for, -1 for a code) and term of each mention; and the unknown codes."""
+        index, sentence, term = self._terms(documents, sentences)
+        of_codes, code_numbers, codes = self._codes(documents)
+        index = np.concatenate([index, of_codes])
+        sentence = np.concatenate([sentence, np.full(len(of_codes), -1, np.int32)])  # codes stand in no sentence
+        return index, sentence, np.concatenate([term, code_numbers]), codes
 
     def _days(self, documents: Sequence[Document]) -> np.ndarray:
         dates = (document.date for document in documents)
@@ -176,11 +190,10 @@ class Finder:
                 unit[place] = days % 2**64  # two's complement
         return group, unit, marks
 
-    def _terms(self, documents: Sequence[Document]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _terms(self, documents: Sequence[Document], sentences: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if self.annotator is None or self.options.content == "codes":
             return np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int32)
         texts = [document.text for document in documents]
-        sentences = self.options.unit == "sentence"
         if self.options.level == "concept":
             return self.annotator.concept_rows(texts, sentences)
         return self.annotator.term_rows(texts, sentences)

@@ -110,6 +110,7 @@ def facts_from_omop(
 
     made_with = {
         "from": "OMOP",
+        "licences": ["OMOP vocabularies: the terms of each vocabulary, as Athena states them"],
         "relation map": Path(relation_map).name if relation_map else "default",
         "vocabularies": sorted(vocabularies) or "all",
         "ambiguous": ambiguity,

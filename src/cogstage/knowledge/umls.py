@@ -149,6 +149,7 @@ def facts_from_umls(
 
     made_with = {
         "from": "UMLS",
+        "licences": ["UMLS Metathesaurus License, and the terms of each source vocabulary"],
         "relation map": Path(relation_map).name if relation_map else "default",
         "chosen_sources": sorted(sources) or "all",
         "language": language,

@@ -121,7 +121,7 @@ def create_server(service: Service) -> MCPServer[Any]:
     @server.tool(annotations=READS)
     @_plain_errors
     def evidence(one: Name, other: Name) -> dict[str, Any]:
-        """What is known of two terms: counts, order in time, ROR, PRR and IC of a drug and an event, and facts."""
+        """What is known of two terms: counts, order in time, ROR, PRR and IC, documents that name both, and facts."""
         nodes = service.find(one), service.find(other)
         service.model.check_pair(*nodes)
         ends = np.array(nodes[:1]), np.array(nodes[1:])
@@ -138,6 +138,7 @@ def create_server(service: Service) -> MCPServer[Any]:
             "ppmi": None if service.hide_counts else float(ppmi[0]),
             "order_in_time": None if service.hide_counts or order is None else order_in_words(order, first, second),
             "counts_alone": None if service.hide_counts or signal is None else signal_in_words(signal),
+            "examples": service.examples_of(*nodes),
             "facts": [f"{first.name} {phrase(names[n])} {second.name}" for n in np.flatnonzero(joined).tolist()],
         }
 

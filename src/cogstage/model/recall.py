@@ -161,6 +161,7 @@ class Associations:
         """``tower`` (V, w) are all terms' vectors, ``candidates`` (C,) the terms that may be associated."""
         centred = F.normalize(tower - tower[candidates].mean(0), dim=1)
         self._tower, self._candidates = centred, candidates
+        self._of_candidates = centred[candidates]  # (C, w)
         self._count = min(count, max(len(candidates) - 1, 0))
         self._row = torch.full((len(tower),), -1, dtype=torch.long)  # a term's row in the tables below
         self._ids = torch.empty(0, self._count, dtype=torch.long)
@@ -169,14 +170,15 @@ class Associations:
     @torch.no_grad()
     def find(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
         """Ids (B, N) and likeness (B, N) of each node's associations, likest first."""
-        missing = torch.unique(nodes[self._row[nodes] < 0])
-        for part in missing.split(max(1, CHUNK // max(1, len(self._candidates)))):
-            self._append(part, *self._likest(part))
+        missing = nodes[self._row[nodes] < 0]
+        if len(missing):
+            for part in torch.unique(missing).split(max(1, CHUNK // max(1, len(self._candidates)))):
+                self._append(part, *self._likest(part))
         row = self._row[nodes]
         return self._ids[row], self._likeness[row]
 
     def _likest(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
-        likeness = self._tower[nodes] @ self._tower[self._candidates].T  # (n, C)
+        likeness = self._tower[nodes] @ self._of_candidates.T  # (n, C)
         likeness.masked_fill_(nodes[:, None] == self._candidates, -2.0)  # not the term itself
         best = likeness.topk(self._count, dim=1)
         return self._candidates[best.indices], best.values

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cogstage.graph.disproportionality import Margins, disproportionality
+from cogstage.graph.kept_examples import Examples
 from cogstage.graph.pair_counts import PairCounts
 from cogstage.graph.pair_order import PairOrder
 from cogstage.graph.vocabulary import Vocabulary
@@ -115,6 +116,7 @@ class Explainer:
     order: PairOrder | None = None
     margins: Margins | None = None
     base_rate: float = 0.5
+    examples: Examples | None = None
     _terms: dict[int, Term] = field(default_factory=dict, repr=False, compare=False)  # those shown so far
 
     def records(
@@ -234,6 +236,7 @@ class Explainer:
                 of_head,
                 of_tail,
                 order,
+                self.examples.of(i, j) if count and self.examples is not None else (),
             )
             found[row][share < 0].append(reason)
         for side in (side for sides in found for side in sides):

@@ -16,13 +16,26 @@ from cogstage.relations import is_inverse, is_opposite, phrase, relation
 
 WIDTH = 1100.0
 BOX_WIDTH, LINE_HEIGHT, GAP = 210.0, 16.0, 18.0
-BRIDGE = (10.0, 445.0, 880.0)  # left edges: head, terms between, tail
 GRID = (10.0, 250.0, 640.0, 880.0)  # head, its associations, the tail's associations, tail
 TOP, ROW = 76.0, 26.0
-LETTERS, BOLD_LETTERS = 28, 24  # of a name in one line of a box
 GREY, INK, FOR, AGAINST = "#767f88", "#17212b", "#1a6fb5", "#c2560c"
 ASSUMED, LIKE = (7.0, 4.0), (1.5, 4.0)  # dash patterns
 SPOTS = (0.5, 0.38, 0.62, 0.28, 0.72, 0.2, 0.8)  # shares of a line's course for its number, the best first
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The measures of a picture: one for screens and paper, one for phones."""
+
+    width: float
+    box: float  # width of a box
+    columns: tuple[float, float, float]  # left edges: head, terms between, tail
+    letters: int  # of a name in one line of a box
+    bold_letters: int
+
+
+WIDE = Shape(WIDTH, BOX_WIDTH, (10.0, 445.0, 880.0), 28, 24)
+NARROW = Shape(372.0, 100.0, (2.0, 136.0, 270.0), 13, 11)
 
 
 @dataclass(frozen=True)
@@ -31,6 +44,7 @@ class Box:
 
     x: float
     y: float
+    width: float
     height: float
     lines: tuple[str, ...]
     title: str
@@ -99,6 +113,7 @@ class Layout:
     height: float
     title: str
     top: float = 0.0  # upper edge
+    shape: Shape = WIDE
     curves: list[Curve] = field(default_factory=list)
     boxes: list[Box] = field(default_factory=list)
     badges: list[Badge] = field(default_factory=list)
@@ -159,17 +174,21 @@ def opposes(reason: Reason, prediction: Prediction) -> bool:
     return is_opposite(reason.relation, prediction.relation) or is_opposite(prediction.relation, reason.relation)
 
 
-def lay_out(prediction: Prediction, most: int = 15, whole: bool = True) -> Layout:
-    """Arrange the strongest ``most`` reasons of a prediction; ``whole`` adds a heading and the sum."""
+def bridged(prediction: Prediction) -> bool:
+    """Whether every reason keeps one end of the question, so that three columns hold them all."""
+    return all((r.head_association is None) != (r.tail_association is None) for r in prediction.reasons)
+
+
+def lay_out(prediction: Prediction, most: int = 15, whole: bool = True, shape: Shape = WIDE) -> Layout:
+    """Arrange the strongest ``most`` reasons of a prediction; ``whole`` adds a heading and the sum, to a wide one."""
     shown = prediction.top(most)
     reasons = shown.reasons_for + shown.reasons_against
     question = f"{shown.head.name} {phrase(shown.relation)} {shown.tail.name}"
     answer = "does not apply to these types" if shown.types_fit is False else f"probability {shown.probability:.3f}"
-    layout = Layout(0.0, f"{question}: {answer}", 0.0 if whole else TOP - 30)
+    layout = Layout(0.0, f"{question}: {answer}", 0.0 if whole else TOP - 30, shape)
     for number, line in enumerate(textwrap.wrap(layout.title, 110)[:2] if whole else ()):
         layout.labels.append(Label(WIDTH / 2, 24 + 20 * number, line, 17, "middle", bold=True))
-    bridged = all((r.head_association is None) != (r.tail_association is None) for r in reasons)
-    bottom = (_bridge if bridged else _grid)(layout, shown, reasons)
+    bottom = (_bridge if bridged(shown) else _grid)(layout, shown, reasons)
     bottom = _legend(layout, reasons, bottom + 28)
     layout.height = (_sum(layout, shown, bottom + 34) if whole else bottom) + 14
     return layout
@@ -179,13 +198,14 @@ def _bridge(layout: Layout, p: Prediction, reasons: Sequence[Reason]) -> float:
     """Three columns: each reason joins one term of the question to a term that is like the other."""
     between = _unique(r.tail if r.head_association is None else r.head for r in reasons)
     heads = (f"{p.head.name}, as asked", "terms like one of the two", f"{p.tail.name}, as asked")
-    y, bottom = _column(layout, BRIDGE[1], between, heads[1])
+    shape = layout.shape
+    y, bottom = _column(layout, shape.columns[1], between, heads[1])
     middle = (TOP + bottom) / 2
-    for x, term in ((BRIDGE[0], p.head), (BRIDGE[2], p.tail)):
-        layout.boxes.append(_box(x, middle, term, target=True))
+    for x, term in ((shape.columns[0], p.head), (shape.columns[2], p.tail)):
+        layout.boxes.append(_box(x, middle, term, shape, target=True))
     strongest = max((abs(r.share) for r in reasons), default=0.0) or 1.0
-    left = (BRIDGE[0] + BOX_WIDTH, BRIDGE[1])
-    right = (BRIDGE[1] + BOX_WIDTH, BRIDGE[2])
+    left = (shape.columns[0] + shape.box, shape.columns[1])
+    right = (shape.columns[1] + shape.box, shape.columns[2])
     ends = _ports([middle + (y[_own(r).key] - middle) * 1e-3 * n for n, r in enumerate(reasons, 1)], middle)
     stacked: dict[str, int] = {}
     for number, (reason, end) in enumerate(zip(reasons, ends, strict=True), start=1):
@@ -215,7 +235,7 @@ def _grid(layout: Layout, p: Prediction, reasons: Sequence[Reason]) -> float:
     bottom = max(one, other)
     middle = (TOP + bottom) / 2
     for x, term in ((GRID[0], p.head), (GRID[3], p.tail)):
-        layout.boxes.append(_box(x, middle, term, target=True))
+        layout.boxes.append(_box(x, middle, term, WIDE, target=True))
     strongest = max((abs(r.share) for r in reasons), default=0.0) or 1.0
     for number, reason in enumerate(reasons, start=1):
         for association, own, target, course in (
@@ -265,20 +285,21 @@ def _likeness(
 
 def _column(layout: Layout, x: float, terms: Sequence[Term], heading: str) -> tuple[dict[str, float], float]:
     """Boxes below each other; the centres by key, and the lower edge."""
-    layout.labels.append(Label(x + BOX_WIDTH / 2, TOP - 12, heading, 12, "middle"))
+    shape = layout.shape
+    layout.labels.append(Label(x + shape.box / 2, TOP - 12, heading, 12, "middle"))
     y, below = {}, TOP
     for term in terms:
-        box = _box(x, 0.0, term)
+        box = _box(x, 0.0, term, shape)
         y[term.key] = below + box.height / 2
-        layout.boxes.append(_box(x, y[term.key], term))
+        layout.boxes.append(_box(x, y[term.key], term, shape))
         below += box.height + GAP
     return y, max(below, TOP + 60)
 
 
-def _box(x: float, y: float, term: Term, target: bool = False) -> Box:
-    lines = tuple(textwrap.wrap(term.name, BOLD_LETTERS if target else LETTERS) or [term.key])
+def _box(x: float, y: float, term: Term, shape: Shape, target: bool = False) -> Box:
+    lines = tuple(textwrap.wrap(term.name, shape.bold_letters if target else shape.letters) or [term.key])
     title = f"{term.name} ({term.type})" if term.type else term.name
-    return Box(x, y, LINE_HEIGHT * len(lines) + 16, lines, title, term.key, target)
+    return Box(x, y, shape.box, LINE_HEIGHT * len(lines) + 16, lines, title, term.key, target)
 
 
 def _ports(wanted: Sequence[float], centre: float) -> list[float]:
@@ -321,7 +342,7 @@ def _legend(layout: Layout, reasons: Sequence[Reason], y: float) -> float:
     x = 20.0
     for words, colour, dash in entries:
         width = 64 + 7.2 * len(words)
-        if x + width > WIDTH - 10:
+        if x + width > layout.shape.width - 10 and x > 20.0:
             x, y = 20.0, y + 22
         layout.curves.append(Curve(x, y, x + 40, y, colour, 3.0, tuple(dash), words not in ("is like",), words))
         layout.labels.append(Label(x + 48, y + 4, words))

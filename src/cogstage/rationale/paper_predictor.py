@@ -135,6 +135,9 @@ class PaperPredictor:
                 network.v.weight.zero_()
         return PaperPredictor(networks, self.facts)
 
+    def warm(self) -> None:
+        """Nothing waits: the tables are built with the network."""
+
     def revised(self, verdicts: NumberedVerdicts) -> PaperPredictor:
         """Not offered: the published decision has no place for a verdict."""
         raise UsageError("what-if questions and corrections need the default model, not the published one")

@@ -8,9 +8,10 @@ import math
 import re
 
 from cogstage.rationale.layout import (
-    BOX_WIDTH,
     INK,
     LINE_HEIGHT,
+    NARROW,
+    WIDE,
     WIDTH,
     Badge,
     Box,
@@ -31,7 +32,9 @@ def escape(text: str) -> str:
     return html.escape(NOT_XML.sub("", text))
 
 
-def svg(prediction: Prediction, most: int = 15, background: bool = True, whole: bool = True) -> str:
+def svg(
+    prediction: Prediction, most: int = 15, background: bool = True, whole: bool = True, narrow: bool = False
+) -> str:
     """The picture as an SVG document.
 
     Parameters
@@ -42,17 +45,20 @@ def svg(prediction: Prediction, most: int = 15, background: bool = True, whole: 
         White behind it. Without, it takes the text colour of the page around it and follows light and dark.
     whole
         With a heading and the sum that makes the answer; without, where a page shows both.
+    narrow
+        For a phone, without heading and sum.
     """
-    layout = lay_out(prediction, most, whole)
+    layout = lay_out(prediction, most, whole and not narrow, NARROW if narrow else WIDE)
+    width = layout.shape.width
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 {layout.top:.0f} {WIDTH:.0f}'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 {layout.top:.0f} {width:.0f}'
         f' {layout.height - layout.top:.0f}" role="img"'
         f' aria-label="{escape(layout.title)}" font-family="{escape(FONT)}"'
         + (f' color="{INK}">' if background else ">"),
         f"<title>{escape(layout.title)}</title>",
     ]
     if background:
-        parts.append(f'<rect width="{WIDTH:.0f}" height="{layout.height:.0f}" fill="#ffffff"/>')
+        parts.append(f'<rect width="{width:.0f}" height="{layout.height:.0f}" fill="#ffffff"/>')
     parts += [_svg_curve(curve) for curve in layout.curves]
     parts += [_svg_box(box) for box in layout.boxes]
     parts += [_svg_badge(badge) for badge in layout.badges]
@@ -95,13 +101,13 @@ def _svg_box(box: Box) -> str:
     weight = ' font-weight="600"' if box.target else ""
     start = box.y + 4.5 - LINE_HEIGHT / 2 * (len(box.lines) - 1)
     lines = "".join(
-        f'<text x="{box.x + BOX_WIDTH / 2:.1f}" y="{start + LINE_HEIGHT * number:.1f}" text-anchor="middle"'
+        f'<text x="{box.x + box.width / 2:.1f}" y="{start + LINE_HEIGHT * number:.1f}" text-anchor="middle"'
         f' font-size="13" fill="currentColor"{weight}>{escape(line)}</text>'
         for number, line in enumerate(box.lines)
     )
     return (
         f'<g class="node" data-node="{escape(box.key)}"><title>{escape(box.title)}</title>'
-        f'<rect x="{box.x:.1f}" y="{top:.1f}" width="{BOX_WIDTH:.0f}" height="{box.height:.0f}" rx="8"'
+        f'<rect x="{box.x:.1f}" y="{top:.1f}" width="{box.width:.0f}" height="{box.height:.0f}" rx="8"'
         f' fill="#7d8791" fill-opacity="{0.22 if box.target else 0.09}" stroke="currentColor"'
         f' stroke-opacity="{1 if box.target else 0.55}" stroke-width="{2 if box.target else 1}"/>{lines}</g>'
     )
@@ -179,7 +185,7 @@ def _paint(axes: object, layout: Layout) -> None:
         axes.add_patch(
             FancyBboxPatch(
                 (box.x + 4, box.y - box.height / 2 + 4),
-                BOX_WIDTH - 8,
+                box.width - 8,
                 box.height - 8,
                 boxstyle="round,pad=4,rounding_size=8",
                 facecolor="#dfe3e6" if box.target else "#f4f6f7",
@@ -189,7 +195,7 @@ def _paint(axes: object, layout: Layout) -> None:
             )
         )
         weight = "bold" if box.target else "normal"
-        centre = box.x + BOX_WIDTH / 2
+        centre = box.x + box.width / 2
         words = _clean("\n".join(box.lines))
         axes.text(
             centre, box.y, words, ha="center", va="center", fontsize=12 * points, color=INK, weight=weight, zorder=4

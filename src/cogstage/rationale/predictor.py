@@ -45,6 +45,9 @@ class Predictor(Protocol):
     def uniform(self) -> Predictor:
         """A control: the same model with all associations of an end weighing the same."""
 
+    def warm(self) -> None:
+        """Do now what questions would otherwise wait for."""
+
     def revised(self, verdicts: NumberedVerdicts) -> Predictor:
         """The same model after some triples were called right or wrong."""
 
@@ -78,6 +81,12 @@ class StagedPredictor:
     def ready(self) -> Ready:
         """Views and associations."""
         return self.network.ready(torch.from_numpy(self.candidates))
+
+    def warm(self) -> None:
+        """Find the associations of all candidates now, so that no question waits for them."""
+        with self._lock:
+            for associations in (self.ready.like_head, self.ready.like_tail):
+                associations.find(torch.from_numpy(self.candidates))
 
     @torch.inference_mode()
     def answer(self, head: np.ndarray, tail: np.ndarray, target: int) -> Answer:

@@ -23,7 +23,9 @@ def prose(prediction: Prediction) -> list[str]:
     sentences = [f"It is {p.verdict} that {question} (probability {p.probability:.2f}){known}."]
     sentences += [_sentence(reason, p, "for it") for reason in p.reasons_for[:FOR]]
     sentences += [_sentence(reason, p, "against it") for reason in p.reasons_against[:AGAINST]]
-    if not p.reasons:
+    if not p.reasons and abs(p.rest) > 1e-9:
+        sentences.append("The reasons for and against it are not shown here.")
+    elif not p.reasons:
         sentences.append("No relation was recognised that speaks for or against it.")
     sentences.append(f"The probability assumes that {p.base_rate:.0%} of such pairs are true.")
     return sentences

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 from cogstage.errors import CogstageError, UsageError
+from cogstage.graph.kept_examples import Example
 from cogstage.relations import inverse
 
 SCHEMA_VERSION = 2
@@ -101,6 +102,7 @@ class Reason:
     head_association: Association | None  # None: the head is the question's own
     tail_association: Association | None  # None: the tail is the question's own
     order: Order | None = None  # of the triple's two terms; None where it is not known
+    examples: tuple[Example, ...] = ()  # documents that name both terms, where the graph keeps any
 
     @property
     def recognised(self) -> bool:
@@ -295,8 +297,9 @@ def _reason(entry: Mapping[str, Any]) -> Reason:
         name: None if entry[name] is None else Association(**entry[name])
         for name in ("head_association", "tail_association")
     }
+    examples = tuple(Example(e["document"], tuple(e["sentences"])) for e in entry.get("examples", ()))
     terms = {name: Term(**entry[name]) for name in ("head", "tail")}
-    return Reason(**{**entry, **terms, **ends, "order": _order(entry)})
+    return Reason(**{**entry, **terms, **ends, "order": _order(entry), "examples": examples})
 
 
 def _order(entry: Mapping[str, Any]) -> Order | None:

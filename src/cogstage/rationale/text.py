@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cogstage.graph.kept_examples import Example
 from cogstage.rationale.layout import estimate_in_words, order_in_words, signal_in_words
 from cogstage.rationale.record import Association, Prediction, Reason
 from cogstage.relations import is_opposite, phrase
@@ -23,7 +24,9 @@ def prediction_text(prediction: Prediction) -> str:
     for title, reasons in (("for", p.reasons_for), ("against", p.reasons_against)):
         if reasons:
             lines.append(f"  {title}")
-        lines += [_line("  " + _triple(reason), reason.share, _details(p, reason)) for reason in reasons]
+        for reason in reasons:
+            lines.append(_line("  " + _triple(reason), reason.share, _details(p, reason)))
+            lines += [f"      {example_text(example)}" for example in reason.examples]
     if not p.reasons_for and not p.reasons_against:
         lines.append("  no reason to show: nothing was recognised, or no reason passes the filter")
     if abs(p.rest) > 5e-7:
@@ -35,6 +38,11 @@ def prediction_text(prediction: Prediction) -> str:
     if p.signal is not None:
         lines.append(f"  counts alone: {signal_in_words(p.signal)}")
     return "\n".join(lines) + "\n"
+
+
+def example_text(example: Example) -> str:
+    """A document that names both terms of a reason, with its sentences."""
+    return " ".join([f"[{example.document}]", *example.sentences])
 
 
 def ranking_text(predictions: Sequence[Prediction], by_head: bool) -> str:

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from cogstage.artefact import software_version, write_text
 from cogstage.reporting import escape
+from cogstage.reporting.look import icon, style_sheet
 from cogstage.reporting.plots import Plot
 from cogstage.reporting.table import Table
 
@@ -45,7 +46,8 @@ class Report:
     def html(self) -> str:
         """One HTML document: styles and pictures stand inside, and it may load nothing."""
         page = template("cogstage.reporting", "report.html")
-        return page.render(report=self, kind=_kind, version=software_version(), disclaimer=DISCLAIMER)
+        values = {"sheet": Markup(style_sheet()), "icon": icon(), "version": software_version()}
+        return page.render(report=self, kind=_kind, disclaimer=DISCLAIMER, **values)
 
     def markdown(self) -> str:
         """Title, summary, each table under its caption, notes."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from cogstage.artefact import file_hash
 from cogstage.errors import UsageError
 from cogstage.progress import SILENT, Progress
+from cogstage.rationale.corrections import Corrections
 from cogstage.study.draw import StudyOptions, draw_study
 from cogstage.study.folder import check_new, create_folder
 from cogstage.study.protocol import Study, check_source_names
@@ -23,25 +24,31 @@ def create_study(
     dataset: Path | None = None,
     database: str | None = None,
     progress: Progress = SILENT,
+    corrections: Path | None = None,
 ) -> tuple[Study, str]:
     """Write a study folder; returns the study and the administrator's password.
 
-    Each ``source`` reads ``NAME=PATH``. With a ``dataset`` its test pairs carry the labels.
+    Each ``source`` reads ``NAME=PATH``. With a ``dataset`` its test pairs carry the labels. Model folders are
+    asked with the verdicts in the table ``corrections``.
     """
     check_new(out)
     named = [_name_and_path(entry) for entry in source]
     check_source_names([name for name, _ in named], options.protocol)
     labels = labels_of_dataset(dataset, options.relation) if dataset else {}
+    verdicts = None if corrections is None else Corrections.read(corrections)
     progress.start("Reading the sources", len(named))
     sources = []
     for name, path in named:
-        sources.append(read_source(name, path, labels, options.per_set, dataset))
+        sources.append(read_source(name, path, labels, options.per_set, dataset, verdicts))
         progress.advance()
     progress.done(", ".join(f"{entry.name}: {len(entry.predictions):,} predictions" for entry in sources))
     study = draw_study(sources, labels, options)
     hashes = {name: file_hash(path) if path.is_file() else path.name for name, path in named}
     password = new_password()
-    create_folder(out, study, password, {**asdict(options), "sources": hashes}, database)
+    made_with = {**asdict(options), "sources": hashes}
+    if corrections is not None:
+        made_with["corrections"] = file_hash(corrections)
+    create_folder(out, study, password, made_with, database)
     return study, password
 
 

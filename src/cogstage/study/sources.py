@@ -13,6 +13,7 @@ from pathlib import Path
 
 from cogstage.artefact import is_artefact
 from cogstage.errors import CogstageError, UsageError
+from cogstage.rationale.corrections import Corrections
 from cogstage.rationale.record import Prediction
 from cogstage.tables import Row, bare_suffix, column_names, open_bytes, read_rows
 
@@ -64,10 +65,18 @@ def pair_of(prediction: Prediction) -> Pair:
     return prediction.head.key, prediction.relation, prediction.tail.key
 
 
-def read_source(name: str, path: Path, labels: Mapping[Pair, int], per_set: int, dataset: Path | None = None) -> Source:
+def read_source(
+    name: str,
+    path: Path,
+    labels: Mapping[Pair, int],
+    per_set: int,
+    dataset: Path | None = None,
+    corrections: Corrections | None = None,
+) -> Source:
     """A source behind a path: a file of records or of reasons, or a folder asked about every labelled pair.
 
-    A model folder predicts; a graph folder gives known facts about similar terms.
+    A model folder predicts, with a team's ``corrections`` if given; a graph folder gives known facts about similar
+    terms.
     """
     if not path.exists():
         raise UsageError(f"source {name}: no such file or folder: {path}")
@@ -80,7 +89,7 @@ def read_source(name: str, path: Path, labels: Mapping[Pair, int], per_set: int,
         if not labels or (dataset is None and not is_model):
             raise UsageError(f"source {name}: a folder needs a `dataset` to know which pairs to predict")
         if is_model:
-            return predictions_from_model(name, path, list(labels), per_set)
+            return predictions_from_model(name, path, list(labels), per_set, corrections)
         from cogstage.study.neighbours import reasons_of_neighbours
 
         assert dataset is not None
@@ -170,11 +179,15 @@ def _label(value: object, where: str = "") -> int:
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
-def predictions_from_model(name: str, path: Path, pairs: Sequence[Pair], per_set: int) -> Source:
+def predictions_from_model(
+    name: str, path: Path, pairs: Sequence[Pair], per_set: int, corrections: Corrections | None = None
+) -> Source:
     """Ask a model about every pair, relation by relation."""
     from cogstage.estimator import CogStage
 
     model = CogStage.load(path)
+    if corrections is not None and len(corrections):
+        model = model.corrected(corrections)
     by_relation: dict[str, list[Pair]] = {}
     for pair in pairs:
         by_relation.setdefault(pair[1], []).append(pair)

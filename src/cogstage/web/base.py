@@ -26,6 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cogstage.artefact import software_version
 from cogstage.errors import CogstageError, UsageError
+from cogstage.reporting import look
 from cogstage.web.limits import BodyLimit
 from cogstage.web.security import (
     AccessLog,
@@ -90,7 +91,8 @@ class PageError(HTTPException):
 @cache
 def static_url(name: str) -> str:
     """The address of a static file; it changes with the content, so that browsers never hold an old one."""
-    digest = hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]
+    file = next(folder / name for folder in (STATIC, look.STATIC) if (folder / name).exists())
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()[:12]
     return f"/static/{name}?v={digest}"
 
 
@@ -160,7 +162,8 @@ def create_app(
             Middleware(SameOrigin, public_url=public_url),
         ],
     )
-    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    files = StaticFiles(directory=STATIC, packages=[("cogstage.reporting", look.STATIC.name)])  # tried in this order
+    app.mount("/static", files, name="static")
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(CogstageError, _own_error)

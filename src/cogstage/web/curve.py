@@ -7,6 +7,8 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from cogstage.relations import phrase
+
 SIZE, EDGE = 300.0, 44.0
 
 
@@ -18,8 +20,9 @@ def reliability_curve(bins: Mapping[str, Any]) -> Markup | None:
         if places:
             path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
             dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in places)
-            label = f'<text x="{SIZE + 8:.0f}" y="{EDGE + 18 * number:.0f}">{escape(name.replace("_", " "))}</text>'
-            lines.append(f'<g class="curve-{number % 5}"><polyline points="{path}" fill="none"/>{dots}{label}</g>')
+            label = f'<text x="{SIZE + 8:.0f}" y="{EDGE + 18 * number:.0f}">{escape(phrase(name))}</text>'
+            line = f'<polyline points="{path}" fill="none"/>{dots}{label}'
+            lines.append(f'<g class="curve-{number % 5}" data-relation="{escape(name)}">{line}</g>')
     if not lines:
         return None
     axes = (

@@ -211,11 +211,15 @@ def _listed(service: Service, ranking: CandidateRanking, at: np.ndarray, asked: 
             "partner": prediction.tail if ranking.side == "head" else prediction.head,
             "rank": int(row) + 1,
             "together": int(ranking.together[row]),
-            "hit": rate_at(bands, int(row) + 1),
+            "hit": rate_at(bands, new) if new else None,
             "score": float(score),
         }
-        for row, score, prediction in zip(
-            shown.tolist(), ranking.score(shown), service.records(ranking, shown, 4), strict=True
+        for row, score, new, prediction in zip(
+            shown.tolist(),
+            ranking.score(shown),
+            ranking.new_rank(shown).tolist(),
+            service.records(ranking, shown, 4),
+            strict=True,
         )
     ]
     kinds = sorted({kind for kind in ranking.type.tolist() if kind})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -12,15 +12,15 @@ from fastapi.responses import Response
 from markupsafe import Markup
 
 from cogstage.rationale.exports import rows_of, table
-from cogstage.rationale.layout import opposes, order_in_words, signal_in_words, steps
+from cogstage.rationale.layout import bridged, opposes, order_in_words, signal_in_words, steps
 from cogstage.rationale.picture import png, svg
 from cogstage.rationale.prose import prose
 from cogstage.rationale.record import Prediction
 from cogstage.relations import is_opposite, phrase
+from cogstage.web.about import about_page
 from cogstage.web.asked import Question, Text, code_of
 from cogstage.web.base import page
-from cogstage.web.curve import reliability_curve
-from cogstage.web.links import literature
+from cogstage.web.links import document_link, literature
 from cogstage.web.questions import joined_types
 from cogstage.web.service import Service
 from cogstage.web.term_page import describe
@@ -53,6 +53,15 @@ def bars(prediction: Prediction) -> tuple[list[dict[str, str]], dict[str, str]]:
     return [bar(step.before, step.before + step.share) for step in done], bar(0.0, prediction.logit)
 
 
+def drawn_twice(prediction: Prediction, most: int) -> Markup:
+    """The picture for screens and the one for phones; the style sheet shows one of them."""
+    wide = svg(prediction, most, background=False, whole=False)
+    if not bridged(prediction):  # four columns do not fit a phone; there it can be scrolled
+        return Markup(wide)
+    narrow = svg(prediction, most, background=False, narrow=True)
+    return Markup(f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>')
+
+
 def router(service: Service) -> APIRouter:
     """The pages over one service."""
     routes = APIRouter(include_in_schema=False)
@@ -61,10 +70,13 @@ def router(service: Service) -> APIRouter:
         common: dict[str, Any] = {"relations": service.relations, "phrase": phrase, "literature": literature}
         return page(request, f"explorer/{name}", counts_hidden=service.hide_counts, **common, **values)
 
+    def document_address(document: str) -> str | None:
+        return document_link(document, str(service.counted.get("format", "")))
+
     @routes.get("/", name="start")
     def start(request: Request) -> Response:
         examples = service.examples
-        picture = Markup(svg(examples[0], 6, background=False, whole=False)) if examples else None
+        picture = drawn_twice(examples[0], 6) if examples else None
         return show(request, "start.html", about=service.about(), examples=examples, picture=picture)
 
     @routes.get("/pair", name="pair")
@@ -96,12 +108,13 @@ def router(service: Service) -> APIRouter:
             sentences=prose(prediction),
             joins=joined_types(service.ranker.sides[prediction.relation]),
             others=others,
+            document_link=document_address,
             opposite={other.relation for other in others if _opposite(other.relation, prediction.relation)},
             rows=rows,
             total_bar=total,
             changes=_changes(service, question),
             can_correct=service.corrected.path is not None,
-            picture=Markup(svg(prediction, DRAWN, background=False, whole=False)) if prediction.reasons else None,
+            picture=drawn_twice(prediction, DRAWN) if prediction.reasons else None,
             rationale_relations=service.model.all_relations,
             address=question.address(),
             plain_address=question.address({}),
@@ -139,26 +152,9 @@ def router(service: Service) -> APIRouter:
 
     @routes.get("/about", name="about")
     def about(request: Request) -> Response:
-        sources = service.model.metrics.get("sources", {})
-        return show(
-            request,
-            "about.html",
-            about=service.about(),
-            quality=service.quality(),
-            sources=_source_rows(sources) if isinstance(sources, dict) else [],
-            joins={name: joined_types(service.ranker.sides[name]) for name in service.relations},
-            curve=reliability_curve(service.model.metrics.get("reliability", {})),
-        )
+        return show(request, "about.html", **about_page(service))
 
     return routes
-
-
-def _source_rows(sources: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Sources and licences of a model, as a name and a text each."""
-    texts = {
-        name: "; ".join(map(str, value)) if isinstance(value, list) else str(value) for name, value in sources.items()
-    }
-    return [(name.capitalize(), text) for name, text in texts.items() if text]
 
 
 def _opposite(one: str, other: str) -> bool:

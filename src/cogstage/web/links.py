@@ -26,6 +26,7 @@ SOURCES: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (re.compile(r"(?:doid):(\d+)", re.I), "Disease Ontology", "https://disease-ontology.org/?id=DOID:{}"),
     (re.compile(r"(?:hp|hpo):(\d{7})", re.I), "HPO", "https://hpo.jax.org/browse/term/HP:{}"),
 )
+PUBMED_FORMATS = ("medline", "pubtator")  # their documents are known by PMID
 
 
 def source_of(key: str) -> tuple[str, str] | None:
@@ -37,6 +38,12 @@ def source_of(key: str) -> tuple[str, str] | None:
         if match := pattern.fullmatch(key.strip()):
             return name, address.format(quote(match[1].upper(), safe=""))
     return None
+
+
+def document_link(document: str, form: str) -> str | None:
+    """The address of a counted document; None unless its format says that identifiers are those of PubMed."""
+    known = form in PUBMED_FORMATS and re.fullmatch(r"\d{1,9}", document)
+    return f"https://pubmed.ncbi.nlm.nih.gov/{document}/" if known else None
 
 
 def literature(*terms: Term) -> str:

@@ -12,7 +12,7 @@ COUNTS = frozenset({"count", "ppmi", "order", "signal"})  # fields of a record t
 
 
 def without_counts(record: T) -> T:
-    """The same record with no count in it."""
+    """The same record with no count in it, and none of the documents that were counted."""
     if isinstance(record, tuple):
         return tuple(without_counts(part) for part in record)  # type: ignore[return-value]
     if not dataclasses.is_dataclass(record) or isinstance(record, type):
@@ -22,6 +22,8 @@ def without_counts(record: T) -> T:
         value = getattr(record, field.name)
         if field.name in COUNTS:
             changed[field.name] = None
+        elif field.name == "examples":
+            changed[field.name] = ()
         elif isinstance(value, tuple) or dataclasses.is_dataclass(value):
             changed[field.name] = without_counts(value)
     return dataclasses.replace(record, **changed)

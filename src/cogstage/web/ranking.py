@@ -37,6 +37,11 @@ class CandidateRanking:
         given = np.full(len(at), self.given, np.int64)
         return (given, self.node[at]) if self.side == "head" else (self.node[at], given)
 
+    def new_rank(self, at: np.ndarray) -> np.ndarray:
+        """Rank among the candidates that are not known facts, from 1 on; 0 for a known fact."""
+        rank: np.ndarray = np.where(self.known, 0, np.cumsum(~self.known))[at]
+        return rank
+
     def score(self, at: np.ndarray) -> np.ndarray:
         """How rows compare within the list, 0 to 1: probabilities near 1 would all look the same."""
         odds = np.log(self.probability + 1e-12) - np.log1p(1e-12 - self.probability)
@@ -119,17 +124,18 @@ class Ranker:
         pool = pool[pool != node]
         given = np.full(len(pool), node, np.int64)
 
-        def work(part: Any) -> list[float]:
+        def work(part: Any) -> list[np.ndarray]:
             others, same = pool[part.start : part.stop], given[part.start : part.stop]
             heads, tails = (same, others) if side == "head" else (others, same)
-            return model.probabilities(heads, tails, relation).tolist()  # type: ignore[no-any-return]
+            return [model.probabilities(heads, tails, relation)]
 
-        scores = np.array(list(self._turns.sliced(range(len(pool)), SLICE, work)), np.float64)
+        scores = np.concatenate([np.empty(0), *self._turns.sliced(range(len(pool)), SLICE, work)])
         order = np.lexsort((pool, -scores))
         pool, scores = pool[order], scores[order]
         heads, tails = (given, pool) if side == "head" else (pool, given)
         number = np.full(len(pool), model.all_relations.index(relation))
-        kinds = np.array([model.vocabulary.type[other] for other in pool.tolist()], object)
+        types = model.vocabulary.type
+        kinds = np.array([types[other] for other in pool.tolist()], object)
         known = model.facts.contains(heads, number, tails)
         return CandidateRanking(relation, side, node, pool, scores, known, model.counts.counts(given, pool), kinds)
 

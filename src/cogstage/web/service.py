@@ -85,6 +85,7 @@ class Service:
         # What is built on first use is built now: not in somebody's request, and not by two at a time.
         model.vocabulary.suggest("warm")
         assert model.explainer
+        model.predictor.warm()
         for relation in model.relations[:1]:
             model.predict_batch([0], [min(1, len(model.vocabulary) - 1)], relation)
 
@@ -130,6 +131,11 @@ class Service:
     def count(self, node: int) -> int | None:
         """How many units a term was counted in; None where counts are hidden."""
         return None if self.hide_counts else int(self.model.vocabulary.count[node])
+
+    def examples_of(self, one: int, other: int) -> list[dict[str, Any]]:
+        """Documents that name both terms, where the graph keeps any and counts are shown."""
+        kept = self.model.fitted.examples
+        return [] if kept is None or self.hide_counts else [asdict(example) for example in kept.of(one, other)]
 
     # Predictions
 
@@ -249,10 +255,10 @@ class Service:
                 found.append(max(records, key=_convincing))
         return sorted(found, key=lambda example: (example.relation == "may_treat", _convincing(example)), reverse=True)
 
-    def quality(self) -> list[tuple[str, dict[str, float]]]:
-        """The figures stored with the model, by relation."""
-        figures = self.model.metrics.get("dev", {})
-        return [(name, figures[name]) for name in self.relations if name in figures]
+    @property
+    def counted(self) -> dict[str, Any]:
+        """What the graph says about its corpus."""
+        return dict(self.model.metrics.get("sources", {}).get("counted", {}))
 
     def about(self) -> dict[str, Any]:
         """What the model is, what it was trained on, and its measured quality."""
@@ -263,6 +269,7 @@ class Service:
             "terms": len(self.model.vocabulary),
             "training_facts": len(self.model.facts),
             "corrections": len(self.corrected.entries),
+            "sources": {} if self.hide_counts else self.model.metrics.get("sources", {}),
             "metrics": {name: value for name, value in self.model.metrics.items() if name != "history"},
             "limits": asdict(self.limits),
         }

@@ -9,6 +9,7 @@ import numpy as np
 
 from cogstage.rationale.record import Term
 from cogstage.relations import inverse
+from cogstage.web.about import unit_words
 from cogstage.web.links import source_of
 from cogstage.web.questions import question
 from cogstage.web.service import Service
@@ -27,6 +28,7 @@ def describe(service: Service, node: int) -> dict[str, Any]:
         "source": source_of(model.vocabulary.term[node]),
         "synonyms": [name for name, other in model.vocabulary.synonyms if other == node][:20],
         "count": service.count(node),
+        "unit": unit_words(service.counted),
         "associations": [] if service.hide_counts else _associations(service, node),
         "facts": facts,
         "candidates": _candidates(service, node),

@@ -60,7 +60,7 @@ class LocalEngine:
         workers = (n_threads() if total > SMALL else 1) if job.workers is None else job.workers
         job.progress.start("Reading and finding terms", total)
         writer = RunWriter(job.work, job.keys.n_known, job.memory, finished)
-        pieces = islice(tasks(usable(job.reader, job.options, job.bad, copies)), finished, None)
+        pieces = islice(tasks(usable(job.reader, job.options, job.bad, copies, job.years)), finished, None)
         seen = done = 0
         for documents, found in find_all(job.finder, pieces, workers):
             writer.add(found, documents)

@@ -12,7 +12,7 @@ import os
 import socket
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from cogstage.corpus.names import CodeNames
 from cogstage.corpus.near_duplicates import Signatures
 from cogstage.corpus.readers import open_reader
 from cogstage.errors import CogstageError, UsageError
+from cogstage.graph.counted import Years
 from cogstage.graph.counting import Census
 from cogstage.graph.edges import Edges
 from cogstage.graph.engines.local import bounds, tasks
@@ -118,8 +119,8 @@ class SparkEngine:
         """Mark the parts that were read to their end; the first error of the others ends the build."""
         for item in ends:
             if item[0] == "end":
-                _, part, pieces, bad, names = item
-                about = {"pieces": pieces, "bad": bad.to_dict(), "names": names.to_dict()}
+                _, part, pieces, bad, names, years = item
+                about = {"pieces": pieces, "bad": bad.to_dict(), "names": names.to_dict(), "years": asdict(years)}
                 write_text(_end(self.job.work, part), to_json(about), durable=False)
         for item in ends:
             if item[0] == "error":
@@ -135,6 +136,7 @@ class SparkEngine:
                 raise CogstageError(f"{job.work.path}: what Spark found is not all there; build again without resume")
             self.runs += runs
             job.bad.add(BadRows(**about["bad"]))
+            job.years.join(Years(**about["years"]))
             self._names.merge(CodeNames.from_dict(about["names"]))
         for run in self.runs:
             job.keys.add(run.codes)
@@ -203,16 +205,16 @@ def read_part(
     bad = BadRows(skip=skip)
     codes: set[str] = set()
     done = len(work.runs(_run_name(part)))
-    number = 0
+    number, years = 0, Years()
     try:
         reader = open_reader(files, options.format, bad=bad, **options.reader)
-        for piece in tasks(usable(reader, options, bad, copies)):
+        for piece in tasks(usable(reader, options, bad, copies, years)):
             for document in piece:
                 codes.update(document.codes)
             if number >= done:
                 yield "piece", part, number, piece
             number += 1
-        yield "end", part, number, bad, reader.all_names_of(codes)
+        yield "end", part, number, bad, reader.all_names_of(codes), years
     except CogstageError as error:
         yield "error", part, str(error), error.exit_code
 

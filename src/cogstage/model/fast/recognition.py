@@ -11,7 +11,7 @@ from torch import Tensor
 
 from cogstage.graph.pair_counts import edge, position, ppmi_at
 from cogstage.graph.pair_order import lean_at
-from cogstage.model.fast.threads import PARTS, spread
+from cogstage.model.fast.threads import FEW, PARTS, spread
 
 if TYPE_CHECKING:
     from cogstage.model.recognition import Knowledge, Recognition, Views
@@ -39,6 +39,7 @@ def _recognise(
     order: Any,
     facts: Any,
     types: Any,
+    terms: int,
     score: Any,
     known: Any,
 ) -> None:
@@ -50,10 +51,21 @@ def _recognise(
     kind, usual = types
     pairs, count = left.shape[0], bias.shape[0]
     zero = score.dtype.type(0)
+    # A ranking asks about one head or tail: the pairs with it come again and again, so their rows are remembered.
+    from_first, to_last = np.full(terms, -1, np.int64), np.full(terms, -1, np.int64)
     for m in range(part * pairs // PARTS, (part + 1) * pairs // PARTS):
         i, j = left[m], right[m]
         if i == j:
             continue
+        if terms > 0 and (i == left[0] or j == right[pairs - 1]):
+            row = from_first[j] if i == left[0] else to_last[i]
+            if row >= 0:
+                score[m], known[m] = score[row], known[row]
+                continue
+            if i == left[0]:
+                from_first[j] = m
+            else:
+                to_last[i] = m
         at = edge(count_start, count_other, i, j)
         ppmi = score.dtype.type(ppmi_at(count_value, log_total, ppmi_scale, at, i, j)) if at >= 0 else zero
         lean = zero
@@ -100,6 +112,7 @@ def recognise(
         order.kernel if order is not None and ordered else _NO_ORDER,
         (facts.start, facts.other, facts.table, facts.folds),
         (types.kind, types.usual) if types is not None else _NO_TYPES,
+        len(views.tail) if len(left) >= FEW else 0,
         score,
         known,
     )

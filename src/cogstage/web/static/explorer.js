@@ -172,7 +172,7 @@ if (picture) {
       }
     });
   }
-  picture.querySelector("svg").setAttribute("role", "group");
+  for (const drawing of picture.querySelectorAll("svg")) drawing.setAttribute("role", "group");
   slider.addEventListener("input", sift);
   all.addEventListener("click", () => pick(null));
 }

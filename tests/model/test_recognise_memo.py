@@ -1,0 +1,33 @@
+"""Rankings ask about one head or tail many times: remembered rows are those that would be computed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from small_model import small_data
+
+from cogstage.estimator import CogStage
+from cogstage.model.fast.threads import FEW
+
+
+@pytest.mark.parametrize("side", ["head", "tail", "both"])
+def test_remembered_rows_equal_computed_ones(model: CogStage, side: str) -> None:
+    nodes = np.arange(len(small_data()[0].vocabulary))
+    generator = np.random.default_rng(0)
+    others = generator.choice(nodes, 2 * FEW)  # every pair comes several times
+    same = np.full(len(others), 4)
+    heads, tails = {
+        "head": (same, others),
+        "tail": (others, same),
+        "both": (others, generator.permutation(others)),
+    }[side]
+    apart = heads != tails
+    heads, tails = heads[apart], tails[apart]
+    together = model.probabilities(heads, tails, "causes")
+    alone = np.concatenate(
+        [model.probabilities([h], [t], "causes") for h, t in zip(heads[:300], tails[:300], strict=True)]
+    )
+    assert np.array_equal(together[:300], alone)
+    first = {}
+    for h, t, p in zip(heads.tolist(), tails.tolist(), together.tolist(), strict=True):
+        assert first.setdefault((h, t), p) == p
