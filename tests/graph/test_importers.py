@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
@@ -149,6 +151,51 @@ def test_pickles_of_anything_but_plain_data_are_refused(
     with pytest.raises(CogstageError, match="not a pickle of plain"):
         read_plain_pickle(dump(tmp_path / "g.pkl", value))
     assert not (tmp_path / "executed").exists()
+
+
+def nested_key(depth: int) -> bytes:
+    """{((((...),),),): None}, whose hash takes as many calls as it is deep."""
+    return b"\x80\x04}N" + b"\x85" * depth + b"Ns."
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (nested_key(1_000_000), "key of a dictionary"),
+        (pickle.dumps({n * (2**61 - 1): 1 for n in range(1, 50)}), "key of a dictionary"),  # all of one hash
+        (pickle.dumps({1: {2, 3}}), "holds a set"),
+        (pickle.dumps({1: frozenset({2})}), "holds a set"),
+        (b"\x80\x04B\xff\xff\xff\x7fx.", "longer than it is"),
+        (b"\x80\x04\x95" + b"\xff" * 7 + b"\x0f.", "longer than it is"),
+        (b"\x80\x04]N\x85Ns.", "no dictionary"),
+    ],
+)
+def test_pickles_that_ask_for_too_much_are_refused(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "g.pkl").write_bytes(content)
+    with pytest.raises(CogstageError, match=said):
+        read_plain_pickle(tmp_path / "g.pkl")
+
+
+def test_a_memo_of_any_number_takes_no_room(tmp_path: Path) -> None:
+    (tmp_path / "g.pkl").write_bytes(b"\x80\x04}r\xff\xff\xff\x7fj\xff\xff\xff\x7f.")  # entry 2,147,483,647
+    assert read_plain_pickle(tmp_path / "g.pkl") == {}
+    (tmp_path / "deep.pkl").write_bytes(b"\x80\x04" + b"]" * 200_000 + b"a" * 199_999 + b".")
+    assert len(read_plain_pickle(tmp_path / "deep.pkl")) == 1
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text(),
+        lambda inner: (
+            st.lists(inner, max_size=4) | st.dictionaries(st.text() | st.integers(-99, 99), inner, max_size=4)
+        ),
+    ),
+    st.integers(0, 5),
+)
+def test_plain_values_come_back(tmp_path_factory: pytest.TempPathFactory, value: object, protocol: int) -> None:
+    path = tmp_path_factory.getbasetemp() / "plain.pkl"
+    path.write_bytes(pickle.dumps(value, protocol))
+    assert read_plain_pickle(path) == value
 
 
 def test_pickles_that_are_broken_or_shaped_otherwise(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from cogstage.graph.counting import Rows
 from cogstage.graph.edges import Edges
 from cogstage.graph.options import BuildOptions, Private
 from cogstage.graph.privacy import bounded_edges, noise_from, release, threshold
+from cogstage.graph.units import number_of
 
 rows_of = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 8)), min_size=1, max_size=90)
 
@@ -123,6 +124,27 @@ def test_private_graph_says_what_was_done_and_nothing_exact(tmp_path: Path) -> N
     assert made["private"]["pairs"] == 3
     assert made["private"]["threshold"] == threshold(options.private)  # type: ignore[arg-type]
     assert not {"inputs", "documents", "units", "groups", "skipped"} & set(made)
+
+
+def test_an_unfinished_private_build_tells_no_patient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its work is for its owner alone, under hashes that cannot be guessed back, and goes when the build is done."""
+    notes = tmp_path / "notes.jsonl"
+    notes.write_text("".join(f'{{"doc_id": "{n}", "patient_id": "P{n}", "text": "gout fever"}}\n' for n in range(60)))
+    lexicon, work = Lexicon.build([Entry("gout"), Entry("fever")]), tmp_path / ".graph.work"
+    options = BuildOptions(private=Private(2.0, 1e-6, 3))
+    with monkeypatch.context() as patch:
+        patch.setattr("cogstage.graph.build._released", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            build_graph(notes, tmp_path / "graph", lexicon, options)
+    assert work.stat().st_mode & 0o777 == 0o700
+    held = b"".join(path.read_bytes() for path in work.rglob("*") if path.is_file() and path.suffix == ".npy")
+    assert held
+    for n in range(60):
+        assert f"P{n}".encode() not in held
+        for kind in ("patient", "group", "unit"):  # without the secret of this build nobody gets these numbers
+            assert number_of(kind, f"P{n}").to_bytes(8, "little") not in held
+    build_graph(notes, tmp_path / "graph", lexicon, options, resume=True)
+    assert not work.exists()
 
 
 def test_suppressed_means_absent_and_is_measured_in_patients(tmp_path: Path) -> None:
