@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ class Plan:
 
 
 FULL = {
+    0.05: Plan(30_000, 50_000),
     0.168: Plan(52_804, 168_000),  # as many terms as the paper, hardly any edges: what does not grow with the edges
     5: Plan(30_000, 5_000_000),
     16.8: Plan(52_804, 16_800_000),
@@ -100,11 +101,12 @@ def write_facts(plan: Plan, out: Path) -> None:
     out.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def measure(plan: Plan, folder: Path) -> list[dict[str, Any]]:
-    """Make the graph and the facts, run the two commands, and give a row for each."""
+def measure(plan: Plan, folder: Path, chosen: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Make the graph and the facts, run the two commands, and give a row for each; ``chosen`` are options of --set."""
     write_graph(plan, folder / "graph")
     write_facts(plan, folder / "facts.tsv")
-    settings = [word for name, value in SHORT.items() for word in ("--set", f"{name}={value}")]
+    short = [f"{name}={value}" for name, value in SHORT.items()]
+    settings = [word for option in (*short, *chosen) for word in ("--set", option)]
     made = ["--graph", str(folder / "graph")]
     commands = {
         "facts table": ["facts", "table", str(folder / "facts.tsv"), "--out", str(folder / "facts")],
@@ -138,13 +140,14 @@ def main(argv: list[str] | None = None) -> None:
     options = parser(__doc__)
     known = ", ".join(map(str, FULL))
     options.add_argument("--millions", type=float, nargs="*", choices=FULL, help=f"of {known} million edges")
+    options.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="passed on to train")
     chosen = options.parse_args(argv)
     plans = QUICK if chosen.quick else {size: FULL[size] for size in chosen.millions or FULL}
     rows = []
     for plan in plans.values():
         with tempfile.TemporaryDirectory() as folder:
-            rows += measure(plan, Path(folder))
-    report("memory", rows, chosen.out, {"training": SHORT})
+            rows += measure(plan, Path(folder), chosen.set)
+    report("memory", rows, chosen.out, {"training": SHORT, "options": chosen.set})
 
 
 if __name__ == "__main__":
