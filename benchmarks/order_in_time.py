@@ -34,7 +34,7 @@ class Plan:
     patients: int = 30_000
     untidy: float = 0.2  # share of episodes in the other order
     held_out: float = 0.2  # share of the joined classes that no fact names
-    seed: int = 0
+    seed: int = 1  # the scale of the feature was chosen on hospitals of seed 0, so figures come from another
 
 
 QUICK = Plan(classes=20, members=6, joined=4, patients=8_000)
