@@ -176,7 +176,7 @@ def test_wrong_private_options() -> None:
         "1,5e-324,5",
         "1e-300,0.1,5",
     ):
-        with pytest.raises(UsageError, match="private wants"):
+        with pytest.raises(UsageError, match="`private` (must be|needs)"):
             Private.parse(text)
     assert Private.parse("1,1e-6,100") == Private(1.0, 1e-6, 100)
     with pytest.raises(UsageError, match="min-count"):

@@ -45,6 +45,8 @@ class Graph:
         How the graph was made, for ``meta.json``.
     in_order
         (E, 3), or None.
+    examples_file
+        Where the examples of pairs lie; None for a graph without any.
 
     Examples
     --------

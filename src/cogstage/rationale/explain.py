@@ -15,12 +15,12 @@ from cogstage.graph.vocabulary import Vocabulary
 from cogstage.model.network import Answer
 from cogstage.rationale.record import (
     Association,
-    Estimate,
     Order,
     Prediction,
     Provenance,
     Reason,
     Signal,
+    SignalValue,
     Term,
     Triple,
     sigmoid,
@@ -181,7 +181,7 @@ class Explainer:
         ):
             if ror[0] == ror[0]:  # not NaN: counted together, and within the margins
                 total = round(margins.total)
-                rest = (Estimate(*ror), Estimate(*prr), Estimate(*ic))
+                rest = (SignalValue(*ror), SignalValue(*prr), SignalValue(*ic))
                 found[row] = Signal(both, round(one), round(other), total, margins.basis, *rest)
         return found
 

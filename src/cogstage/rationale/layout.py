@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import hypot
 
-from cogstage.rationale.record import Association, Estimate, Order, Prediction, Reason, Signal, Term
+from cogstage.rationale.record import Association, Order, Prediction, Reason, Signal, SignalValue, Term
 from cogstage.relations import is_inverse, is_opposite, phrase, relation
 
 WIDTH = 1100.0
@@ -157,7 +157,7 @@ def order_in_words(order: Order, head: Term, tail: Term) -> str:
     return f"{first.name} first in {100 * count / order.patients:.0f} % of {order.patients:,} patients"
 
 
-def estimate_in_words(estimate: Estimate) -> str:
+def estimate_in_words(estimate: SignalValue) -> str:
     """A value with its interval."""
     return f"{estimate.value:.2f} ({estimate.low:.2f} to {estimate.high:.2f})"
 

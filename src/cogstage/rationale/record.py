@@ -41,7 +41,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class SignalValue:
     """A value with its 95 % interval."""
 
     value: float
@@ -58,9 +58,9 @@ class Signal:
     tail: int  # units with the tail
     total: int  # units
     basis: str  # what a unit is, and what was done to the counts
-    ror: Estimate  # reporting odds ratio
-    prr: Estimate  # proportional reporting ratio
-    ic: Estimate  # information component; its lower end is IC025
+    ror: SignalValue  # reporting odds ratio
+    prr: SignalValue  # proportional reporting ratio
+    ic: SignalValue  # information component; its lower end is IC025
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,4 +309,4 @@ def _order(entry: Mapping[str, Any]) -> Order | None:
 def _signal(entry: Mapping[str, Any] | None) -> Signal | None:
     if entry is None:
         return None
-    return Signal(**{**entry, **{name: Estimate(**entry[name]) for name in ("ror", "prr", "ic")}})
+    return Signal(**{**entry, **{name: SignalValue(**entry[name]) for name in ("ror", "prr", "ic")}})
