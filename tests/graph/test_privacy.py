@@ -176,10 +176,10 @@ def test_wrong_private_options() -> None:
         "1,5e-324,5",
         "1e-300,0.1,5",
     ):
-        with pytest.raises(UsageError, match="`private` (must be|needs)"):
+        with pytest.raises(UsageError, match=r"`private` (must be|needs)"):
             Private.parse(text)
     assert Private.parse("1,1e-6,100") == Private(1.0, 1e-6, 100)
-    with pytest.raises(UsageError, match="min-count"):
+    with pytest.raises(UsageError, match="min_count"):
         BuildOptions(private=Private(1, 1e-6, 5), min_count=3)
 
 

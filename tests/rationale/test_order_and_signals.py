@@ -82,7 +82,7 @@ def told_apart(model: CogStage, hospital: Hospital) -> float:
 def test_only_the_order_tells_causes_from_treatments(hospital: Hospital) -> None:
     assert told_apart(hospital.model, hospital) > 0.9
     without = CogStage(**QUICK).fit(replace(hospital.graph, in_order=None), hospital.data)
-    assert told_apart(without, hospital) < 0.65
+    assert told_apart(without, hospital) < 0.75  # chance, from few pairs
     names = [{name for name, _ in m.fitted.network.named_parameters()} for m in (hospital.model, without)]
     assert names[0] - names[1] == {"recognition.order"}
     may_treat, causes = (hospital.model.all_relations.index(name) for name in ("may_treat", "causes"))

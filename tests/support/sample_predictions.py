@@ -2,12 +2,12 @@
 
 from cogstage.rationale.record import (
     Association,
-    Estimate,
     Order,
     Prediction,
     Provenance,
     Reason,
     Signal,
+    SignalValue,
     Term,
     sigmoid,
 )
@@ -68,6 +68,13 @@ def prediction(size: int = 5) -> Prediction:
         provenance=Provenance("m" * 8, "g" * 8, "0.2.0"),
         order=Order(3, 4, 1),
         signal=Signal(
-            12, 40, 60, 1000, "patients", Estimate(8.29, 4.0, 17.2), Estimate(6.1, 3.6, 10.4), Estimate(2.1, 1.1, 2.8)
+            12,
+            40,
+            60,
+            1000,
+            "patients",
+            SignalValue(8.29, 4.0, 17.2),
+            SignalValue(6.1, 3.6, 10.4),
+            SignalValue(2.1, 1.1, 2.8),
         ),
     )

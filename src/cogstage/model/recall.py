@@ -184,5 +184,6 @@ class Associations:
         return self._candidates[best.indices], best.values
 
     def _append(self, nodes: Tensor, ids: Tensor, likeness: Tensor) -> None:
-        self._row[nodes] = torch.arange(len(self._ids), len(self._ids) + len(ids))
+        rows = torch.arange(len(self._ids), len(self._ids) + len(ids))
         self._ids, self._likeness = torch.cat([self._ids, ids]), torch.cat([self._likeness, likeness])
+        self._row[nodes] = rows

@@ -79,8 +79,9 @@ class StagedPredictor:
 
     @cached_property
     def ready(self) -> Ready:
-        """Views and associations."""
-        return self.network.ready(torch.from_numpy(self.candidates))
+        """Views and associations, as ordinary tensors: whoever asks first, their tables can be added to."""
+        with torch.inference_mode(False):
+            return self.network.ready(torch.from_numpy(self.candidates))
 
     def warm(self) -> None:
         """Find the associations of all candidates now, so that no question waits for them."""
