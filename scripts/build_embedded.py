@@ -119,7 +119,8 @@ def build(inputs: Inputs, rules: Mapping[str, Any], out: Path) -> int:
             "facts": sum(len(records) for records in others),
         },
     }
-    write_graph(out, kept, mesh, names, made_with)
+    corpus = {**rules["corpus"], "documents": then.records + now.records}
+    write_graph(out, kept, mesh, names, {**made_with, **corpus})
     write_facts(out, collected, made_with)
     return write_summary(out, inputs.hashes, rules["licences"])
 

@@ -61,7 +61,7 @@ SHOWN = (  # name, page, width, height, mode
     ("pair-phone", "pair", 390, 1400, "light"),
     ("discover", "discover", 1280, 1100, "light"),
     ("term", "term", 1280, 1100, "light"),
-    ("about", "about", 1280, 1500, "light"),
+    ("about", "about", 1280, 2400, "light"),
 )
 
 

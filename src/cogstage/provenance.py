@@ -60,6 +60,8 @@ def counts_text(made_with: Mapping[str, Any]) -> str:
     records = made_with.get("records")
     documents = made_with.get("documents", records.get("counted") if isinstance(records, Mapping) else None)
     parts = [f"{documents:,} documents" if isinstance(documents, int) else "a number of documents that is not recorded"]
+    if years := made_with.get("years"):
+        parts.append(f"of {years[0]}" if years[0] == years[1] else f"of {years[0]} to {years[1]}")
     if made_with.get("unit"):
         window = made_with.get("window")
         parts.append(f"by {made_with['unit']}" + (f" of {window}" if window else ""))

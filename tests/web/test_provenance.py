@@ -176,6 +176,7 @@ def test_agents_see_the_documents_and_hidden_counts_hide_them(service: Service, 
     assert hidden.examples_of(*(hidden.find(asked[name]) for name in ("one", "other"))) == []
     text = plain(TestClient(create_explorer_app(hidden)).get("/about").text)
     assert "made-up abstracts" not in text
+    assert "made-up abstracts" not in json.dumps(hidden.about())
 
 
 def test_figures_are_kept_of_the_model_itself_alone(pipeline: Path, tmp_path: Path) -> None:

@@ -116,9 +116,8 @@ def _made_with(made: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[
         values = [each[option] for each in made if each.get(option) is not None]
         if values:
             result[option] = choose(values)
-    for told in ("corpus", "licence"):
-        parts = list(dict.fromkeys(str(each[told]) for each in made if each.get(told)))
-        result[told] = "; ".join(parts) or None
+    corpora = list(dict.fromkeys(str(each["corpus"]) for each in made if each.get("corpus")))
+    result["corpus"] = "; ".join(corpora) or None
     years = [year for each in made for year in each.get("years") or ()]
     result["years"] = [min(years), max(years)] if years else None
     cuts = [each.get("until") for each in made]

@@ -35,7 +35,7 @@ class Shape:
 
 
 WIDE = Shape(WIDTH, BOX_WIDTH, (10.0, 445.0, 880.0), 28, 24)
-NARROW = Shape(372.0, 100.0, (2.0, 136.0, 270.0), 13, 11)
+NARROW = Shape(372.0, 92.0, (2.0, 140.0, 278.0), 12, 10)
 
 
 @dataclass(frozen=True)

@@ -270,7 +270,7 @@ class Service:
             "training_facts": len(self.model.facts),
             "corrections": len(self.corrected.entries),
             "sources": {} if self.hide_counts else self.model.metrics.get("sources", {}),
-            "metrics": {name: value for name, value in self.model.metrics.items() if name != "history"},
+            "metrics": {n: value for n, value in self.model.metrics.items() if n not in ("history", "sources")},
             "limits": asdict(self.limits),
         }
 
