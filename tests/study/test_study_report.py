@@ -129,7 +129,7 @@ def test_html_is_one_page_and_names_are_only_text() -> None:
     assert "<script" not in page
     assert "<b>" not in page
     assert "&lt;script&gt;" in page
-    assert page.count("<svg") == 3
+    assert page.count("<svg") == 4  # the icon and three plots
     outside = [a for a in re.findall(r'(?:src|href)\s*=\s*"([^"]*)"', page) if not a.startswith("#")]
     assert outside == []
     assert "@import" not in page
