@@ -7,7 +7,7 @@ import tempfile
 from typing import Any
 
 from benchmarks.growth.curve import Curve
-from benchmarks.service import addresses, ask, cpu_of, memory_mb, start, untrained_model
+from benchmarks.service import ask, cpu_of, keys_of_pairs, load, memory_mb, pair_paths, start, untrained_model
 
 
 def latency(clients: int, requests: int) -> dict[str, Any]:
@@ -15,7 +15,7 @@ def latency(clients: int, requests: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as scratch:
         model = f"{scratch}/model"
         untrained_model(model)
-        paths = addresses(model, requests + 50, seed=clients)
+        paths = pair_paths("/api/v1/explain", keys_of_pairs(load(model), requests + 50, seed=clients))
         process, port, _ = start(model, 1)
         try:
             ask(port, paths[-50:], 2)
