@@ -86,7 +86,7 @@ def test_tables_and_plots_are_written(finished: Comparison) -> None:
     names = {path.name for path in (finished.folder / "test" / "plots").iterdir()}
     assert {"f1-bars-planted.svg", "precision-recall-planted.png", "reliability-planted.svg"} <= names
     page = (finished.folder / "test" / "report.html").read_text(encoding="utf-8")
-    assert page.count("<svg") == 4
+    assert page.count("<svg") == 5  # the icon and four plots
     assert "<caption>F1 on test pairs, planted negatives</caption>" in page
 
 
