@@ -86,7 +86,7 @@ def test_no_header_makes_a_stranger_somebody_else(chain: list[str]) -> None:
 
 
 def test_a_wrong_network_is_one_line() -> None:
-    with pytest.raises(UsageError, match="trusted-proxies"):
+    with pytest.raises(UsageError, match="trusted_proxies"):
         networks(["10.0.0.0/99"])
 
 
