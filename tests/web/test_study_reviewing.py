@@ -209,7 +209,7 @@ def test_links_need_an_address_that_the_server_knows(make_study: Make) -> None:
     browser.post("/admin/sign-in", data=sign_in)
     token = token_of(browser.get("/admin").text)
     browser.post("/admin/reviewers", data={"form_token": token, "names": "Dr A", "days": "7"})
-    assert "--url" in browser.get("/admin").text
+    assert "public address; start the server with one" in browser.get("/admin").text
     assert opened.access.reviewers() == []
 
 

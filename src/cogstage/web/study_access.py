@@ -65,7 +65,7 @@ class Site:
     def check_links(self) -> None:
         """Raise unless links can be made."""
         if self.link_base is None:
-            raise UsageError("links need a public address, and the server was started without one")
+            raise UsageError("links need a public address; start the server with one (`url`)")
 
 
 @dataclass(frozen=True)
