@@ -17,8 +17,8 @@ from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.disproportionality import Margins, Population, disproportionality
 from cogstage.graph.options import BuildOptions, Private
 from cogstage.graph.pair_counts import PairCounts
-from cogstage.graph.privacy import privacy_text
 from cogstage.graph.vocabulary import Vocabulary
+from cogstage.provenance import privacy_text
 
 cells = st.tuples(*(st.integers(1, 5000) for _ in range(4)))
 
