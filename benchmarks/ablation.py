@@ -90,9 +90,33 @@ class OwnRelation(Decision):
 class EqualWeights(Decision):
     """Every association weighs the same, however like it is."""
 
-    def forward(self, likeness: Tensor, score: Tensor, known: Tensor, q: int) -> Weighed:
+    def forward(self, likeness: Tensor, score: Tensor, known: Tensor, pair: Tensor, q: int) -> Weighed:
         """As if all were equally like."""
-        return super().forward(torch.zeros_like(likeness), score, known, q)
+        return super().forward(torch.zeros_like(likeness), score, known, pair, q)
+
+
+class NoPpmi(Decision):
+    """How often the pair itself occurs together does not count."""
+
+    def forward(self, likeness: Tensor, score: Tensor, known: Tensor, pair: Tensor, q: int) -> Weighed:
+        """As if no pair occurred together."""
+        return super().forward(likeness, score, known, pair * torch.tensor([0.0, 1.0]), q)
+
+
+class NoSimilarity(Decision):
+    """Whether the two terms of the pair occur beside the same terms does not count."""
+
+    def forward(self, likeness: Tensor, score: Tensor, known: Tensor, pair: Tensor, q: int) -> Weighed:
+        """As if no terms were alike."""
+        return super().forward(likeness, score, known, pair * torch.tensor([1.0, 0.0]), q)
+
+
+class NoPair(Decision):
+    """The counts of the pair itself do not count: reasons alone."""
+
+    def forward(self, likeness: Tensor, score: Tensor, known: Tensor, pair: Tensor, q: int) -> Weighed:
+        """As if nothing were known of the pair itself."""
+        return super().forward(likeness, score, known, torch.zeros_like(pair), q)
 
 
 def _one_seed(graph: Any, view: Any, seed: int, base: dict[str, Any], again: bool) -> dict[str, tuple[float, float]]:
@@ -107,6 +131,9 @@ def _one_seed(graph: Any, view: Any, seed: int, base: dict[str, Any], again: boo
         found["any sign for any relation"] = _stage_3(training, config, seed, FreeSigns)
         found["triples of the question's relation only"] = _stage_3(training, config, seed, OwnRelation)
         found["all associations weigh the same"] = _stage_3(training, config, seed, EqualWeights)
+        found["no PPMI of the pair itself"] = _stage_3(training, config, seed, NoPpmi)
+        found["no similarity of the pair itself"] = _stage_3(training, config, seed, NoSimilarity)
+        found["neither: reasons alone"] = _stage_3(training, config, seed, NoPair)
         for name, changes in RETRAINED.items() if again else ():
             changed = config.replace(**changes)
             training = _first_stages(graph, view, changed, seed)

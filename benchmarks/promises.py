@@ -34,11 +34,13 @@ def check(model: Any, data: Any, relation: str, split: str) -> dict[str, Any]:
         head, tail = pairs.head[at : at + BATCH], pairs.tail[at : at + BATCH]
         logit = model.logits(head, tail, relation)
         arrays = model.predictor.reasons(head, tail, target, calibration)
-        worst_sum = max(worst_sum, float(np.abs(arrays.baseline + arrays.share.sum(1) - logit).max()))
+        assert arrays.pair_share is not None
+        start = arrays.baseline + arrays.pair_share.sum(1)
+        worst_sum = max(worst_sum, float(np.abs(start + arrays.share.sum(1) - logit).max()))
         restated += int(((arrays.head == head[:, None]) & (arrays.tail == tail[:, None]) & (arrays.share != 0)).sum())
         saying_yes = logit >= 0
         yes += int(saying_yes.sum())
-        kept += int((arrays.baseline + np.maximum(arrays.share, 0).sum(1) >= -1e-9)[saying_yes].sum())
+        kept += int((start + np.maximum(arrays.share, 0).sum(1) >= -1e-9)[saying_yes].sum())
         found = model.predictor.removable(head, tail, target)
         order = np.argsort(-found.score, axis=1, kind="stable")[:, : model.config.reasons]
         effect = []

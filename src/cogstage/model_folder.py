@@ -46,7 +46,7 @@ ORDER = "order.safetensors"  # where the graph has order in time
 EXAMPLES = "examples.arrow"  # of counted pairs, where the graph keeps any
 TEST_FIGURES = "test_figures.json"  # added by an evaluation
 CHECKPOINT = "checkpoint"
-MODEL_VERSION = 3  # 1 had another decision stage; 2 had both halves of the counts and no fact-aware vectors
+MODEL_VERSION = 4  # 1: another decision stage; 2: no fact-aware vectors; 3: no counts of the pair itself
 FILES = (
     "model.safetensors",
     "config.json",

@@ -157,7 +157,9 @@ def test_a_term_that_training_never_met_is_answered(world: tuple[Graph, Dataset,
     with pytest.raises(UsageError, match="unknown term"):
         model.predict(name, graph.vocabulary.term[kept[0]])
     prediction = moved.predict(name, graph.vocabulary.term[kept[0]], "may_treat")
-    assert prediction.logit == pytest.approx(prediction.baseline + sum(r.share for r in prediction.reasons), abs=1e-6)
+    assert prediction.logit == pytest.approx(
+        prediction.baseline + prediction.pair_share + sum(r.share for r in prediction.reasons), abs=1e-6
+    )
 
 
 def test_the_command_answers_on_another_graph_and_says_what_was_trained_on(

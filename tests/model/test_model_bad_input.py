@@ -76,11 +76,12 @@ def test_graph_without_any_edge() -> None:
 
 
 def test_no_assumption_at_all(fitted: CogStage) -> None:
-    """Where nothing is recognised the decision is the baseline."""
+    """Where nothing is recognised the decision is the baseline and what the counts of the pair itself say."""
+    pairs = fitted.predict_batch([0, 1], [2, 3], "may_treat")
     found = fitted.predictor.removable(np.array([0, 1]), np.array([2, 3]), 0)
     nothing = found.decide(np.zeros(found.score.shape, bool))
-    bias = float(fitted.fitted.network.decision.bias[0].detach())  # type: ignore[union-attr]
-    assert nothing == pytest.approx(np.full(2, bias))
+    calibrated = fitted.calibration["may_treat"].logits(nothing)
+    assert calibrated == pytest.approx([p.baseline + p.pair_share for p in pairs], abs=1e-6)
 
 
 def test_node_out_of_range(fitted: CogStage) -> None:

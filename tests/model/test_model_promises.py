@@ -87,8 +87,12 @@ some = settings(max_examples=25, deadline=None)
 def test_baseline_and_reasons_add_up_to_the_logit(seed: int) -> None:
     model, predictions = asked(seed)
     for p in predictions:
-        total = p.baseline + sum(r.share for r in p.reasons_for) + sum(r.share for r in p.reasons_against)
+        total = (
+            p.baseline + p.pair_share + sum(r.share for r in p.reasons_for) + sum(r.share for r in p.reasons_against)
+        )
         assert p.rest == 0.0
+        assert p.pair is not None
+        assert min(p.pair.ppmi_share, p.pair.similarity_share) >= 0
         assert total == pytest.approx(p.logit, abs=1e-6)
         assert p.probability == pytest.approx(sigmoid(p.logit), abs=1e-12)
         nodes = [model.vocabulary.index[t.key] for t in (p.head, p.tail)]
@@ -131,7 +135,7 @@ def test_the_reasons_for_alone_keep_a_yes(seed: int) -> None:
     _, predictions = asked(seed)
     for p in predictions:
         if p.probability >= 0.5:
-            assert p.baseline + sum(r.share for r in p.reasons_for) >= -1e-9
+            assert p.baseline + p.pair_share + sum(r.share for r in p.reasons_for) >= -1e-9
 
 
 @seeds
@@ -197,3 +201,24 @@ def test_base_rate_shifts_the_log_odds() -> None:
     assert rare.probability == pytest.approx(odds / (1 + odds))
     assert rare.logit - rare.baseline == pytest.approx(p.logit - p.baseline)
     assert rare.with_base_rate(0.5).logit == pytest.approx(p.logit)
+
+
+@seeds
+@some
+def test_the_pairs_own_counts_are_those_of_the_graph(seed: int) -> None:
+    """Each summand is the weight of its feature, calibrated; both stay what they are whatever a reader corrects."""
+    model, predictions = asked(seed)
+    for p in predictions:
+        h, t = (model.vocabulary.index[term.key] for term in (p.head, p.tail))
+        count, ppmi = (values[0] for values in model.fitted.counts.look_up(np.array([h]), np.array([t])))
+        vectors = model.fitted.network.recall.term.detach().double().numpy()  # type: ignore[union-attr]
+        cosine = vectors[h] @ vectors[t] / np.linalg.norm(vectors[h]) / np.linalg.norm(vectors[t])
+        weight = model.fitted.network.decision.pair.detach()[RELATIONS.index(p.relation)]  # type: ignore[union-attr]
+        slope = model.calibration[p.relation].slope
+        assert p.pair is not None
+        assert (p.pair.count or 0) == count
+        assert p.pair.ppmi_share == pytest.approx(slope * float(weight[0]) * ppmi, abs=1e-5)
+        assert p.pair.similarity == pytest.approx(max(0.0, cosine), abs=1e-5)
+        assert p.pair.similarity_share == pytest.approx(slope * float(weight[1]) * max(0.0, cosine), abs=1e-5)
+        for reason in p.reasons[:1]:
+            assert p.without(reason.triple).pair == p.pair

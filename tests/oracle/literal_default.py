@@ -119,9 +119,15 @@ class Literal:
                     found[i, k, j] = weight * value
         return found
 
+    def pair(self, h: int, q: int, t: int) -> float:
+        """δ·PPMI(h,t) + ε·max(0, cos(υ_h, υ_t))."""
+        together, beside = self.p["decision.pair"][q]
+        one, other = self.p["recall.term"][h], self.p["recall.term"][t]
+        return float(together * self.ppmi[h][t] + beside * max(0.0, dot(one, other) / (norm(one) * norm(other))))
+
     def logit(self, h: int, q: int, t: int, without: tuple[int, int, int] | None = None) -> float:
-        """b + the n largest c > 0 + the n smallest c < 0."""
+        """b + what the pair's own counts say + the n largest c > 0 + the n smallest c < 0."""
         c = [value for triple, value in self.reasons_of(h, q, t).items() if triple != without]
         best = sorted((value for value in c if value > 0), reverse=True)[: self.reasons]
         worst = sorted(value for value in c if value < 0)[: self.reasons]
-        return float(self.p["decision.bias"][q] + sum(best) + sum(worst))
+        return float(self.p["decision.bias"][q] + self.pair(h, q, t) + sum(best) + sum(worst))

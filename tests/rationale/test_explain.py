@@ -59,7 +59,9 @@ def test_fewer_reasons_leave_the_sum_as_it_is(model: CogStage) -> None:
         assert len(some.reasons) == k
         assert some.reasons == whole.reasons[:k]
         assert some.logit == whole.logit
-        assert some.baseline + sum(r.share for r in some.reasons) + some.rest == pytest.approx(some.logit, abs=1e-9)
+        assert some.baseline + some.pair_share + sum(r.share for r in some.reasons) + some.rest == pytest.approx(
+            some.logit, abs=1e-9
+        )
 
 
 def test_filter_moves_what_it_hides_into_the_rest(model: CogStage) -> None:
@@ -68,7 +70,9 @@ def test_filter_moves_what_it_hides_into_the_rest(model: CogStage) -> None:
     found = model.predict_batch([4], [7], "may_treat", choose=Filter(through=through.lower()[:-1]))[0]
     assert found.reasons
     assert all(through[:-1] in r.head.name + r.tail.name for r in found.reasons)
-    assert found.baseline + sum(r.share for r in found.reasons) + found.rest == pytest.approx(found.logit, abs=1e-9)
+    assert found.baseline + found.pair_share + sum(r.share for r in found.reasons) + found.rest == pytest.approx(
+        found.logit, abs=1e-9
+    )
 
 
 def test_text_shows_a_sum_that_can_be_added_up(model: CogStage) -> None:
@@ -77,7 +81,7 @@ def test_text_shows_a_sum_that_can_be_added_up(model: CogStage) -> None:
     lines = text.splitlines()
     last = next(n for n, line in enumerate(lines) if line.startswith("  sum"))  # counts alone follow
     numbers = [float(line[66:76]) for line in lines[1 : last + 1] if line[66:76].strip()]
-    assert len(numbers) == len(record.reasons) + 2
+    assert len(numbers) == len(record.reasons) + 4  # baseline, two summands of the pair, the sum
     assert sum(numbers[:-1]) == pytest.approx(numbers[-1], abs=0.0005 * len(numbers) + 1e-9)
     for r in record.reasons:
         assert f"{r.head.name} {phrase(r.relation)} {r.tail.name}" in text

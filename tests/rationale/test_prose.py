@@ -14,7 +14,7 @@ from cogstage.relations import phrase
 TEMPLATES = """It is likely unlikely that probability and it a known fact of the training data The model assumes
 does not recognise like which speaks for against note this relation by itself the other way No was
 recognised or assumes such pairs are true question whether does not apply joins terms types so no is
-given"""
+given The two terms occur together PPMI"""
 WORDS = set(TEMPLATES.split())
 
 
@@ -37,7 +37,7 @@ def test_two_to_five_sentences_and_only_terms_of_the_record(size: int) -> None:
             rest = rest.replace(phrase(relation), "").replace(phrase(relation + "_inverse"), "")
         left = [word.strip(".,;()") for word in rest.split()]
         unknown = [
-            w for w in left if w and w not in WORDS and w != "is" and not w.strip("+-%").replace(".", "").isdigit()
+            w for w in left if w and w not in WORDS and w != "is" and not w.strip("+-%×").replace(".", "").isdigit()
         ]
         assert not unknown, (sentence, unknown)
 
@@ -52,6 +52,14 @@ def test_every_reason_told_is_the_strongest_of_its_side() -> None:
             "It is known" if reason.known_fact else ("The model assumes", "The model does not recognise")
         )
     assert f"{record.reasons_against[0].share:+.2f}" in sentences[3]
+
+
+def test_the_counts_of_the_pair_are_told_where_they_say_most() -> None:
+    record = prediction(9)
+    assert record.pair is not None
+    strong = replace(record, pair=replace(record.pair, ppmi_share=9.0))
+    assert prose(strong)[1] == "The two terms occur together 7× (PPMI 2.50), which speaks for it (+9.00)."
+    assert not any("occur together" in sentence for sentence in prose(replace(record, pair=None)))
 
 
 def test_nothing_is_claimed_where_the_question_does_not_apply() -> None:

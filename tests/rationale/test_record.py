@@ -57,7 +57,9 @@ def test_filters_keep_what_they_say() -> None:
     assert all(r.head.name == "Caffeine" for r in through)
     contra = Filter(relation="contraindicates").apply(record)
     assert {r.relation for r in contra.reasons} == {"contraindicates_inverse"}
-    assert contra.baseline + sum(r.share for r in contra.reasons) + contra.rest == pytest.approx(record.logit)
+    assert contra.baseline + contra.pair_share + sum(r.share for r in contra.reasons) + contra.rest == pytest.approx(
+        record.logit
+    )
     assert all(r.known_fact for r in Filter(known_only=True).apply(record).reasons)
 
 

@@ -3,6 +3,7 @@
 from cogstage.rationale.record import (
     Association,
     Order,
+    PairEvidence,
     Prediction,
     Provenance,
     Reason,
@@ -50,7 +51,8 @@ def reason(rank: int) -> Reason:
 def prediction(size: int = 5) -> Prediction:
     """A prediction with ``size`` reasons."""
     reasons = [reason(rank) for rank in range(size)]
-    logit = BASELINE + sum(entry.share for entry in reasons)
+    pair = PairEvidence(7, 2.5, 0.3, 0.4, 0.2)
+    logit = BASELINE + pair.share + sum(entry.share for entry in reasons)
     return Prediction(
         head=HEAD,
         relation="may_treat",
@@ -58,6 +60,7 @@ def prediction(size: int = 5) -> Prediction:
         probability=sigmoid(logit),
         logit=logit,
         baseline=BASELINE,
+        pair=pair,
         reasons_for=tuple(entry for entry in reasons if entry.share > 0),
         reasons_against=tuple(entry for entry in reasons if entry.share < 0),
         rest=0.0,

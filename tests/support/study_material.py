@@ -44,8 +44,8 @@ def prediction(head: str, tail: str, probability: float, world: str, number: int
     logit = math.log(probability / (1 - probability))
     baseline = logit - sum(entry.share for entry in triples)
     return Prediction(
-        term(head), "may_treat", term(tail), probability, logit, baseline, triples, (), 0.0, 0.5, False, None, 5.0,
-        Provenance("modelhash", "graphhash", "0", world),
+        term(head), "may_treat", term(tail), probability, logit, baseline, None, triples, (), 0.0, 0.5, False, None,
+        5.0, Provenance("modelhash", "graphhash", "0", world),
     )  # fmt: skip
 
 

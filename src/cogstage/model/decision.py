@@ -4,10 +4,12 @@
     value      v(i,k,j) = w_k·φ(s_k(i,j)) + u_k·[known fact],   φ(s) = s above NA, s/4 below it
     reasons    c(h,k,j) = α·a(j|t)·v(h,k,j)      "h k j, and j is like t"
                c(i,k,t) = β·a(i|h)·v(i,k,t)      "i k t, and i is like h"
-    decision   logit = b + Σ of the n largest c > 0 + Σ of the n smallest c < 0          (n = 4)
+    pair       e(h,t) = δ·PPMI(h,t) + ε·max(0, cos(υ_h, υ_t))      what the counts of the pair itself say
+    decision   logit = b + e(h,t) + Σ of the n largest c > 0 + Σ of the n smallest c < 0          (n = 4)
 
-Each target relation r has its own σ_h, σ_t, α, β, w, u and b. A triple of r itself that is recognised or known never
-counts against r, and one of an opposite relation never counts for it: w and 6w + u have that sign.
+Each target relation r has its own σ_h, σ_t, α, β, w, u, δ, ε and b. δ and ε are never negative. A triple of r itself
+that is recognised or known never counts against r, and one of an opposite relation never counts for it: w and 6w + u
+have that sign.
 """
 
 from __future__ import annotations
@@ -34,11 +36,12 @@ class Weighed:
     strongest_for: Tensor  # (B, n+1) positions of the largest c, largest first; the last is the one that steps in
     strongest_against: Tensor  # (B, n+1) positions of the smallest c, smallest first
     baseline: Tensor  # () b
+    pair: Tensor  # (B, 2) the two summands of e
     logit: Tensor  # (B,)
 
 
 class Decision(nn.Module):
-    """Holds 5 + 4R numbers for each of Q target relations."""
+    """Holds 7 + 4R numbers for each of Q target relations."""
 
     def __init__(self, config: Config, targets: Sequence[int], relations: int, opposite: Tensor | None = None) -> None:
         """``opposite`` (Q, 2R) is True where a recognised triple must not count for the target."""
@@ -55,29 +58,32 @@ class Decision(nn.Module):
         self.scale = nn.Parameter(torch.full((many, 2), 2.0))  # log α, log β (Q, 2)
         self.value = nn.Parameter(own * 0.5)  # w (Q, K)
         self.fact = nn.Parameter(own * 0.5)  # u (Q, K)
+        self.pair = nn.Parameter(torch.zeros(many, 2))  # δ, ε (Q, 2)
         self.bias = nn.Parameter(torch.zeros(many))  # b (Q,)
 
-    def forward(self, likeness: Tensor, score: Tensor, known: Tensor, q: int) -> Weighed:
-        """Weigh the reasons of questions: ℓ (B, 2, N), s (B, 2, N, K), known (B, 2, N, K)."""
+    def forward(self, likeness: Tensor, score: Tensor, known: Tensor, pair: Tensor, q: int) -> Weighed:
+        """Weigh the reasons of questions: ℓ (B, 2, N), s and known (B, 2, N, K), PPMI and cosine (B, 2)."""
         weight = (likeness * self.sharpness[q].exp()[:, None]).softmax(2)  # a (B, 2, N)
         evidence = score.where(score > 0, score / 4) * self.value[q]  # w·φ(s) (B, 2, N, K)
         if self.closed:
             evidence = evidence * known
         value = evidence + known * self.fact[q]  # v (B, 2, N, K)
         contribution = (self.scale[q].exp()[:, None] * weight)[..., None] * value
-        return self.decide(weight, contribution.flatten(1), q)
+        return self.decide(weight, contribution.flatten(1), pair * self.pair[q], q)
 
-    def decide(self, weight: Tensor, contribution: Tensor, q: int) -> Weighed:
-        """The sum of the strongest of c (B, P)."""
+    def decide(self, weight: Tensor, contribution: Tensor, pair: Tensor, q: int) -> Weighed:
+        """The sum of e (B, 2) and the strongest of c (B, P)."""
         count = min(self.reasons + 1, contribution.shape[1])
         best, worst = contribution.topk(count, dim=1), contribution.topk(count, dim=1, largest=False)
         n = self.reasons
-        logit = self.bias[q] + best.values[:, :n].clamp(min=0).sum(1) + worst.values[:, :n].clamp(max=0).sum(1)
-        return Weighed(weight, contribution, best.indices, worst.indices, self.bias[q], logit)
+        reasons = best.values[:, :n].clamp(min=0).sum(1) + worst.values[:, :n].clamp(max=0).sum(1)
+        logit = self.bias[q] + pair.sum(1) + reasons
+        return Weighed(weight, contribution, best.indices, worst.indices, self.bias[q], pair, logit)
 
     @torch.no_grad()
     def keep_signs(self) -> None:
-        """Put w and 6w + u back where their sign is the one a reader expects; called after each step."""
+        """Put δ, ε, w and 6w + u back where their sign is the one a reader expects; called after each step."""
+        self.pair.clamp_(min=0)
         w, u = self.value, self.fact
         w.copy_(torch.where(self.own, w.clamp(min=0), torch.where(self.opposite, w.clamp(max=0), w)))
         least = -CUT * w  # u at which a known fact has the value 0

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from cogstage.model.config import Config
 from cogstage.model.decision import Decision, Weighed
 from cogstage.model.recall import Associations, Recall
-from cogstage.model.recognition import Knowledge, Recognition, Views
+from cogstage.model.recognition import Knowledge, Recognition, Views, features
 
 PER_TERM = ("recall.term", "recall.context", "recognition.offset", "recognition.fact_vectors")
 """The parameters that have a row per term; all others are the same whatever the vocabulary."""
@@ -41,6 +41,7 @@ class Answer:
     likeness: Tensor  # (B, 2, N)
     score: Tensor  # (B, 2, N, K) s_k of (h, j) and of (i, t)
     known: Tensor  # (B, 2, N, K)
+    pair: Tensor  # (B, 2) PPMI and cosine of head and tail
     weighed: Weighed
 
 
@@ -94,5 +95,7 @@ class Network(nn.Module):
         score, known = ready.recognition.recognise(ready.views, *ends, knowledge, hidden)
         shape = (*left.shape, -1)
         score, known = score.reshape(shape), known.reshape(shape)
-        weighed = self.decision(likeness, score, known, q)
-        return Answer(head, tail, association, likeness, score, known, weighed)
+        ppmi, _ = features(knowledge, head.numpy(), tail.numpy())
+        pair = torch.stack([ppmi.to(likeness.dtype), self.recall.similarity(head, tail)], 1)  # (B, 2)
+        weighed = self.decision(likeness, score, known, pair, q)
+        return Answer(head, tail, association, likeness, score, known, pair, weighed)

@@ -74,6 +74,11 @@ class Recall(nn.Module):
         """L_n summed over the given rows υ_i (n, d); ``entries`` are those of :meth:`RecallTargets.rows`."""
         return cross_entropy(terms, self.context, *entries)
 
+    @torch.no_grad()
+    def similarity(self, head: Tensor, tail: Tensor) -> Tensor:
+        """max(0, cos(υ_h, υ_t)): whether two terms occur beside the same terms. (B,), (B,) -> (B,)."""
+        return F.cosine_similarity(self.term[head], self.term[tail]).clamp(min=0)
+
     def start_from_svd(self, ppmi: Ppmi, seed: int) -> None:
         """Set υ = U·√S and υ' = V·√S of the truncated SVD of PPMI, so that υ'_j·υ_i starts near PPMI(i,j).
 

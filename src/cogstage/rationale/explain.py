@@ -16,6 +16,7 @@ from cogstage.model.network import Answer
 from cogstage.rationale.record import (
     Association,
     Order,
+    PairEvidence,
     Prediction,
     Provenance,
     Reason,
@@ -63,6 +64,8 @@ class ReasonArrays:
     tail_end: EndArrays
     baseline: float
     logit: np.ndarray  # (B,) calibrated
+    similarity: np.ndarray | None = None  # (B,) of head and tail
+    pair_share: np.ndarray | None = None  # (B, 2) calibrated: of their PPMI and of their similarity
 
     @classmethod
     def from_answer(cls, answer: Answer, reasons: int, calibration: Calibration) -> ReasonArrays:
@@ -88,6 +91,7 @@ class ReasonArrays:
         score = answer.score.numpy()[rows, kind, which, relation].astype(np.float64)
         shares = np.concatenate(share, 1)
         baseline = float(calibration.logits(np.array(float(weighed.baseline.detach()))))
+        pair_share = slope * weighed.pair.double().numpy()
         return cls(
             np.where(kind == 0, head, association),
             relation,
@@ -99,7 +103,9 @@ class ReasonArrays:
             EndArrays(likeness, weight, np.where(kind == 1, which + 1, 0)),
             EndArrays(likeness, weight, np.where(kind == 0, which + 1, 0)),
             baseline,
-            baseline + shares.sum(1),
+            baseline + pair_share.sum(1) + shares.sum(1),
+            answer.pair[:, 1].double().numpy(),
+            pair_share,
         )
 
 
@@ -133,10 +139,13 @@ class Explainer:
         known = self.facts.contains(head, np.full(len(head), number), tail)
         found: list[tuple[list[Reason], list[Reason]]] = [([], []) for _ in head]
         rest = arrays.logit - arrays.baseline
+        if arrays.pair_share is not None:
+            rest = rest - arrays.pair_share.sum(1)
         if reasons:
             found = self._reasons(head, tail, arrays)
             rest = rest - arrays.share.sum(1)
             rest[np.abs(rest) < ROUNDING] = 0.0
+        pairs = self.pair_evidence(head, tail, arrays)
         effective, orders, signals = _effective(arrays.share), self.orders(head, tail), self.signals(head, tail)
         return [
             Prediction(
@@ -146,6 +155,7 @@ class Explainer:
                 sigmoid(logit),
                 logit,
                 arrays.baseline,
+                pairs[row],
                 tuple(found[row][0]),
                 tuple(found[row][1]),
                 left,
@@ -161,6 +171,17 @@ class Explainer:
             for row, (h, t, logit, left, fact, width) in enumerate(
                 zip(*(column.tolist() for column in (head, tail, arrays.logit, rest, known, effective)), strict=True)
             )
+        ]
+
+    def pair_evidence(self, head: np.ndarray, tail: np.ndarray, arrays: ReasonArrays) -> list[PairEvidence | None]:
+        """What the counts of head and tail themselves say; None for a model that does not use them."""
+        if arrays.pair_share is None or arrays.similarity is None:
+            return [None] * len(head)
+        count, ppmi = self.counts.look_up(head, tail)
+        columns = (count, ppmi, arrays.similarity, arrays.pair_share)
+        return [
+            PairEvidence(n or None, m if n else None, together, similarity, beside)
+            for n, m, similarity, (together, beside) in zip(*(column.tolist() for column in columns), strict=True)
         ]
 
     def signals(self, head: np.ndarray, tail: np.ndarray) -> list[Signal | None]:

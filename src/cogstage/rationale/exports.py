@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from cogstage.artefact import new_file, write_text
 from cogstage.errors import UsageError
-from cogstage.rationale.record import Order, Prediction, Signal, Term
+from cogstage.rationale.record import Order, PairEvidence, Prediction, Signal, Term
 from cogstage.relations import inverse, is_inverse, phrase
 from cogstage.relations import relation as describe
 from cogstage.reporting.escape import spreadsheet
@@ -65,6 +65,7 @@ def rows_of(predictions: Iterable[Prediction]) -> list[dict[str, Any]]:
             "probability": p.probability,
             "logit": p.logit,
             "baseline": p.baseline,
+            **pair_columns(p.pair),
             "rest": p.rest,
             "known_fact": p.known_fact,
             **order_columns("", p.order),
@@ -114,6 +115,12 @@ REASON_COLUMNS = (
     "reason_tail_first",
     "reason_same_day",
 )
+
+
+def pair_columns(pair: PairEvidence | None) -> dict[str, Any]:
+    """The counts of head and tail with their shares in the logit; empty for a model that does not use them."""
+    names = ("count", "ppmi", "ppmi_share", "similarity", "similarity_share")
+    return {f"pair_{name}": None if pair is None else getattr(pair, name) for name in names}
 
 
 def order_columns(prefix: str, order: Order | None) -> dict[str, Any]:

@@ -133,15 +133,31 @@ class SumStep:
 
 
 def steps(prediction: Prediction) -> list[SumStep]:
-    """Baseline, reasons for, reasons against, the rest: the shares add up to the logit."""
-    found = [SumStep("Baseline: before any reason", prediction.baseline, 0.0)]
+    """Baseline, counts of the pair, reasons for, reasons against, the rest: the shares add up to the logit."""
+    found = [SumStep("Baseline: before any evidence", prediction.baseline, 0.0)]
     total = prediction.baseline
+    for words, share in pair_in_words(prediction):
+        found.append(SumStep(words, share, total))
+        total += share
     for number, reason in enumerate(prediction.reasons_for + prediction.reasons_against, start=1):
         found.append(SumStep(in_words(reason), reason.share, total, reason, number))
         total += reason.share
     if abs(prediction.rest) > 1e-12:
         found.append(SumStep("Reasons that are not shown", prediction.rest, total))
     return found
+
+
+def pair_in_words(prediction: Prediction) -> list[tuple[str, float]]:
+    """What the counts of head and tail themselves say, each with its share."""
+    pair = prediction.pair
+    if pair is None:
+        return []
+    times = "never " if not pair.ppmi_share else ""
+    together = f"The two terms {times}occur together"
+    if pair.count is not None:
+        together = f"The two terms occur together {pair.count:,}× (PPMI {pair.ppmi:.2f})"
+    similar = f"They occur beside the same terms (similarity {pair.similarity:.2f})"
+    return [(together, pair.ppmi_share), (similar, pair.similarity_share)]
 
 
 def in_words(reason: Reason) -> str:

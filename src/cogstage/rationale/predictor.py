@@ -104,7 +104,8 @@ class StagedPredictor:
             weighed.contribution.gather(1, at[:, :n]).double()
             for at in (weighed.strongest_for, weighed.strongest_against)
         )
-        logit = weighed.baseline.detach().double() + best.clamp(min=0).sum(1) + worst.clamp(max=0).sum(1)
+        start = weighed.baseline.detach().double() + weighed.pair.detach().double().sum(1)
+        logit = start + best.clamp(min=0).sum(1) + worst.clamp(max=0).sum(1)
         result: np.ndarray = logit.numpy()
         return result
 

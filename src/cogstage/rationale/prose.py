@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cogstage.rationale.layout import in_words, opposes
+from cogstage.rationale.layout import in_words, opposes, pair_in_words
 from cogstage.rationale.record import Prediction, Reason
 from cogstage.relations import phrase
 
-FOR, AGAINST = 2, 1  # reasons told at most
+FOR, AGAINST = 2, 1  # sentences for and against at most
 
 
 def prose(prediction: Prediction) -> list[str]:
@@ -21,7 +21,11 @@ def prose(prediction: Prediction) -> list[str]:
         ]
     known = ", and it is a known fact of the training data" if p.known_fact else ""
     sentences = [f"It is {p.verdict} that {question} (probability {p.probability:.2f}){known}."]
-    sentences += [_sentence(reason, p, "for it") for reason in p.reasons_for[:FOR]]
+    speaking_for = [(reason.share, _sentence(reason, p, "for it")) for reason in p.reasons_for]
+    if p.pair is not None and p.pair.ppmi_share > 0:
+        words, share = pair_in_words(p)[0]
+        speaking_for.append((share, f"{words}, which speaks for it ({share:+.2f})."))
+    sentences += [sentence for _, sentence in sorted(speaking_for, reverse=True)[:FOR]]
     sentences += [_sentence(reason, p, "against it") for reason in p.reasons_against[:AGAINST]]
     if not p.reasons and abs(p.rest) > 1e-9:
         sentences.append("The reasons for and against it are not shown here.")

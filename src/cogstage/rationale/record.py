@@ -12,7 +12,7 @@ from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.kept_examples import Example
 from cogstage.relations import inverse
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3  # 2 had no ``pair``
 
 Triple = tuple[str, str, str]  # keys of head and tail, name of the relation between
 
@@ -61,6 +61,25 @@ class Signal:
     ror: SignalValue  # reporting odds ratio
     prr: SignalValue  # proportional reporting ratio
     ic: SignalValue  # information component; its lower end is IC025
+
+
+@dataclass(frozen=True, slots=True)
+class PairEvidence:
+    """What the counts of head and tail themselves add to the log-odds, without any other term.
+
+    ``count`` and ``ppmi`` are None where the two never occur together.
+    """
+
+    count: int | None
+    ppmi: float | None
+    ppmi_share: float  # summand of the logit: they occur together; never negative
+    similarity: float  # cosine of their stage-1 vectors, at least 0
+    similarity_share: float  # summand of the logit: they occur beside the same terms; never negative
+
+    @property
+    def share(self) -> float:
+        """Both summands together."""
+        return self.ppmi_share + self.similarity_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +149,13 @@ class Provenance:
 class Prediction:
     """The probability that ``head`` holds ``relation`` to ``tail``, and the reasons that add up to it.
 
-    ``logit`` = ``baseline`` + Σ shares of ``reasons_for`` + Σ shares of ``reasons_against`` + ``rest``.
+    ``logit`` = ``baseline`` + ``pair_share`` + Σ shares of ``reasons_for`` and ``reasons_against`` + ``rest``.
 
     Examples
     --------
     >>> prediction = cs.CogStage.load("model").predict("Drug number 4", "Disorder number 5", "may_treat")
-    >>> total = prediction.baseline + sum(reason.share for reason in prediction.reasons) + prediction.rest
-    >>> abs(total - prediction.logit) < 1e-9
+    >>> reasons = sum(reason.share for reason in prediction.reasons) + prediction.rest
+    >>> abs(prediction.baseline + prediction.pair_share + reasons - prediction.logit) < 1e-9
     True
     >>> cs.Prediction.from_json(prediction.to_json()).logit == prediction.logit
     True
@@ -148,6 +167,7 @@ class Prediction:
     probability: float  # σ(logit)
     logit: float
     baseline: float
+    pair: PairEvidence | None  # None for the published model, which has no such summand
     reasons_for: tuple[Reason, ...]  # share > 0, largest first
     reasons_against: tuple[Reason, ...]  # share < 0, strongest first
     rest: float  # reasons that are not shown; 0 for the default model unless a filter hides some
@@ -160,6 +180,11 @@ class Prediction:
     signal: Signal | None = None  # of a drug and an event that were counted together
     schema: int = SCHEMA_VERSION
     _ask_again: Callable[[Mapping[Triple, bool]], Prediction] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def pair_share(self) -> float:
+        """What the counts of head and tail themselves add to the logit."""
+        return 0.0 if self.pair is None else self.pair.share
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
@@ -256,6 +281,7 @@ class Prediction:
                 "tail": Term(**record["tail"]),
                 "reasons_for": tuple(_reason(entry) for entry in record["reasons_for"]),
                 "reasons_against": tuple(_reason(entry) for entry in record["reasons_against"]),
+                "pair": None if record["pair"] is None else PairEvidence(**record["pair"]),
                 "provenance": Provenance(**record["provenance"]),
                 "order": _order(record),
                 "signal": _signal(record.get("signal")),

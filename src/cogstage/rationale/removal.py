@@ -112,7 +112,8 @@ class RemovableReasons:
         n = min(self.reasons, contribution.shape[1])
         ordered = np.sort(contribution, axis=1)
         strongest = ordered[:, -n:].clip(min=0).sum(1) + ordered[:, :n].clip(max=0).sum(1)
-        logit: np.ndarray = float(self.answer.weighed.baseline.detach()) + strongest
+        weighed = self.answer.weighed
+        logit: np.ndarray = float(weighed.baseline.detach()) + weighed.pair.double().numpy().sum(1) + strongest
         return logit
 
     def associations(self) -> tuple[np.ndarray, int]:

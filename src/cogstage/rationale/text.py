@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cogstage.graph.kept_examples import Example
-from cogstage.rationale.layout import estimate_in_words, order_in_words, signal_in_words
+from cogstage.rationale.layout import estimate_in_words, order_in_words, pair_in_words, signal_in_words
 from cogstage.rationale.record import Association, Prediction, Reason
 from cogstage.relations import is_opposite, phrase
 
@@ -13,7 +13,7 @@ WIDTH = 64  # of the column of triples
 
 
 def prediction_text(prediction: Prediction) -> str:
-    """One prediction: the answer, then baseline, reasons for, reasons against and their sum."""
+    """One prediction: the answer, then baseline, counts of the pair, reasons for and against, and their sum."""
     p = prediction
     known = "; the pair is a training fact" if p.known_fact else ""
     question = f"{p.head.name} {phrase(p.relation)} {p.tail.name}"
@@ -21,6 +21,7 @@ def prediction_text(prediction: Prediction) -> str:
         return f"{question}: not applicable; {phrase(p.relation)} does not join {p.head.type} and {p.tail.type}\n"
     lines = [f"{question}: {p.probability:.3f} ({p.verdict}{known})"]
     lines.append(_line("baseline", p.baseline))
+    lines += [_line(words, share) for words, share in pair_in_words(p)]
     for title, reasons in (("for", p.reasons_for), ("against", p.reasons_against)):
         if reasons:
             lines.append(f"  {title}")

@@ -57,6 +57,7 @@ class Seen:
     likeness: Tensor  # (n, 2, N)
     score: Tensor  # (n, 2, N, K)
     known: Tensor  # (n, 2, N, K)
+    pair: Tensor  # (n, 2)
 
 
 class StagedTraining:
@@ -215,7 +216,7 @@ class StagedTraining:
         if split not in self._seen:
             self._seen[split] = self._look_at(self.sampler.train if split == "train" else self.sampler.dev)
         seen, chosen = self._seen[split], torch.from_numpy(rows)
-        given = (part[chosen] for part in (seen.likeness, seen.score, seen.known))
+        given = (part[chosen] for part in (seen.likeness, seen.score, seen.known, seen.pair))
         weighed: Weighed = self.network.decision(*given, self.targets.index(target))
         return weighed.logit
 
@@ -224,7 +225,9 @@ class StagedTraining:
         """Ask the recognitions about all pairs, fold by fold, so that the views of one alone are held."""
         shape = (len(pairs), 2, min(self.network.config.associations, max(len(self._candidates) - 1, 0)))
         many = (*shape, 2 * self.network.relations)
-        seen = Seen(torch.empty(shape), torch.empty(many), torch.empty(many, dtype=torch.bool))
+        seen = Seen(
+            torch.empty(shape), torch.empty(many), torch.empty(many, dtype=torch.bool), torch.empty(len(pairs), 2)
+        )
         for fold in np.unique(pairs.fold).tolist():
             own = np.flatnonzero(pairs.fold == fold)
             for begin in range(0, len(own), EVALUATE_AT_ONCE):
@@ -233,7 +236,8 @@ class StagedTraining:
                     self._answer(pairs.head[some], pairs.tail[some], self.targets[0], fold),
                     torch.from_numpy(some),
                 )
-                seen.likeness[at], seen.score[at], seen.known[at] = answer.likeness, answer.score, answer.known
+                seen.likeness[at], seen.score[at] = answer.likeness, answer.score
+                seen.known[at], seen.pair[at] = answer.known, answer.pair
         self._ready = None
         return seen
 
