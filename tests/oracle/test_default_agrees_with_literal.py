@@ -176,7 +176,7 @@ def test_recognition_loss_and_its_gradients() -> None:
     ppmi, order = ppmi.double(), order.double()
     recognition, everything = network.recognition, torch.arange(TERMS)
     loss = recognition.loss(
-        recognition.towers(network.recall.term, everything),
+        recognition.towers(network.recall.term, everything, everything),
         torch.stack([head, relation, tail], 1),
         ppmi,
         label,
@@ -200,7 +200,7 @@ def test_recognition_loss_and_its_gradients() -> None:
         for sign in (1, -1):
             with torch.no_grad():
                 parameter.view(-1)[at] += sign * step
-                towers = recognition.towers(network.recall.term, everything)
+                towers = recognition.towers(network.recall.term, everything, everything)
                 values.append(
                     recognition.loss(towers, torch.stack([head, relation, tail], 1), ppmi, label, weight, order).item()
                 )

@@ -198,9 +198,10 @@ class StagedTraining:
     def _triple_loss(self, recognition: Recognition, batch: TripleBatch) -> Tensor:
         mine = self._processes.share(len(batch.triples))
         head, relation, tail = batch.triples[mine].T
-        nodes, at = np.unique(np.concatenate([head, tail]), return_inverse=True)
-        towers = recognition.towers(self.network.recall.term, torch.from_numpy(nodes))
-        rows = np.stack([at[: len(head)], relation, at[len(head) :]], 1)
+        (heads, left), (tails, right) = (np.unique(end, return_inverse=True) for end in (head, tail))
+        ends = torch.from_numpy(heads), torch.from_numpy(tails)
+        towers = recognition.towers(self.network.recall.term, *ends)
+        rows = np.stack([left, relation, right], 1)
         ppmi, order = features(self.knowledge, head, tail)
         triples, label, weight = (torch.from_numpy(x) for x in (rows, batch.label[mine], batch.weight[mine]))
         return recognition.loss(towers, triples, ppmi, label, weight, order) / float(batch.weight.sum())
