@@ -58,7 +58,10 @@ def _row(option: Any) -> tuple[str, str, str, str]:
         shown = f"`{default}`"
     else:
         shown = ""
-    return f"`{names}`", "" if flag or argument else f"`{name}`", shown, option.help
+    words = getattr(option.type_descriptor.annotation, "__args__", ())
+    choices = [word for word in words if isinstance(word, str)] if not option.metavar else []
+    value = ", ".join(f"`{word}`" for word in choices) if choices else f"`{name}`"
+    return f"`{names}`", "" if flag or argument else value, shown, option.help
 
 
 def python_page() -> str:
