@@ -60,8 +60,8 @@ The records are published literature. No count was suppressed, because none desc
 
 ## Maintenance
 
-The developers maintain the data set together with the software. `scripts/build_embedded.py --check` rebuilds it byte for byte from
-inputs with these hashes:
+The developers maintain the data set together with the software. `scripts/build_embedded.py --check` rebuilds it byte
+for byte from inputs with these hashes:
 
 {inputs}
 """

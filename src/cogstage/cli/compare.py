@@ -60,7 +60,9 @@ def compare(
         loaded = Dataset.load(path)
         name = dataset_name(loaded)
         if name in data:
-            raise UsageError(f"{path}: a second data set named {name}; give it another seed, or compare in two folders")
+            raise UsageError(
+                f"{path}: there is already a data set named {name}; use another seed or two output folders"
+            )
         data[name] = loaded
     result = run(
         Graph.load(graph),

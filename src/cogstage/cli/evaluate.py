@@ -66,11 +66,13 @@ def evaluate(
     if (dataset is None) == (reference is None):
         raise UsageError("give a data set with --dataset or a reference set with --reference")
     if outcomes is not None and reference is None:
-        raise UsageError("--outcomes belongs to --reference")
+        raise UsageError("--outcomes requires --reference")
     if reference is not None and len(relation) > 1:
-        raise UsageError("--relation: a reference set is about one relation")
+        raise UsageError("--relation: a reference set covers one relation; choose one")
     if keep and (dataset is None or on != "test" or graph is not None or corrections is not None):
-        raise UsageError("--keep keeps the figures of the model itself on test pairs; give --dataset alone")
+        raise UsageError(
+            "--keep saves test figures of the unchanged model; use it with --dataset, without --graph and --corrections"
+        )
     if out is not None:
         check_writable(out)
     verdicts = Corrections() if corrections is None else Corrections.read(corrections)

@@ -83,7 +83,7 @@ def train(
 
     config = preset_config(preset).replace(world=world).parse(settings)
     if time_limit is not None and time_limit <= 0:
-        raise UsageError(f"--time-limit {time_limit}: must be above 0 minutes")
+        raise UsageError(f"--time-limit {time_limit}: must be greater than 0 minutes")
     check_output(out)
     model = CogStage(relation or "all", preset=preset, seed=seed, **config.to_dict())
     processes = join()
