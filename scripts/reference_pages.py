@@ -58,11 +58,14 @@ def _row(option: Any) -> tuple[str, str, str, str]:
         shown = f"`{default}`"
     else:
         shown = ""
-    return f"`{names}`", "" if flag or argument else f"`{name}`", shown, option.help
+    words = getattr(option.type_descriptor.annotation, "__args__", ())
+    choices = [word for word in words if isinstance(word, str)] if not option.metavar else []
+    value = ", ".join(f"`{word}`" for word in choices) if choices else f"`{name}`"
+    return f"`{names}`", "" if flag or argument else value, shown, option.help
 
 
 def python_page() -> str:
-    """All public names: signature, first paragraph of the docstring, public methods of classes."""
+    """All public names: signature, summary, parameters, result and example, and the public methods of classes."""
     lines = ["# Python", "", "Generated from the docstrings by `scripts/reference_pages.py`.", ""]
     for name in sorted(cogstage.__all__, key=str.lower):
         thing = getattr(cogstage, name)
@@ -71,13 +74,28 @@ def python_page() -> str:
             continue
         if not (inspect.isclass(thing) and issubclass(thing, Exception)):
             lines += ["```text", f"cogstage.{name}{_signature(thing)}", "```", ""]
-        lines += [_wrapped(_first(thing)), ""]
+        lines += [_wrapped(_first(thing)), "", *_sections(inspect.getdoc(thing) or "")]
         if inspect.isclass(thing):
             members = [(key, value) for key, value in vars(thing).items() if not key.startswith("_")]
             methods = [(key, value) for key, value in members if _documented(value)]
+            lines += ["**Methods and properties**", ""] if methods else []
             lines += [_wrapped(f"- `{key}`: {_first(getattr(value, '__func__', value))}") for key, value in methods]
             lines += [""] if methods else []
     return "\n".join(lines)
+
+
+def _sections(text: str) -> Iterator[str]:
+    """The NumPy sections of a docstring as Markdown: entries as a list, examples as a block."""
+    parts = re.split(r"\n\n(\w+)\n-+\n", text)
+    for title, body in zip(parts[1::2], parts[2::2], strict=True):
+        yield from (f"**{title}**", "")
+        if title == "Examples":
+            yield from ("```pycon", body.rstrip(), "```", "")
+            continue
+        for name, meaning in re.findall(r"^(\S.*)\n((?:    .*\n?)+)", body, flags=re.M):
+            names = ", ".join(f"`{each}`" for each in name.split(", "))
+            yield _wrapped(f"- {names}: {' '.join(meaning.split())}")
+        yield ""
 
 
 def _documented(value: Any) -> bool:
@@ -91,6 +109,7 @@ def _first(thing: Any) -> str:
 
 def _wrapped(text: str) -> str:
     indent = "  " if text.startswith("- ") else ""
+    text = re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"`\1`", text).replace("``", "`")
     return textwrap.fill(text, 116, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
@@ -99,7 +118,8 @@ def _signature(thing: Any) -> str:
         parameters = inspect.signature(thing).parameters.values()
     except ValueError:
         return "(...)"
-    return f"({', '.join(str(p.replace(annotation=p.empty, default=_plain(p.default))) for p in parameters)})"
+    shown = ", ".join(str(p.replace(annotation=p.empty, default=_plain(p.default))) for p in parameters)
+    return f"({shown})".replace("Ellipsis", "...")
 
 
 def _plain(default: Any) -> Any:

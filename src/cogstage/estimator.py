@@ -1,4 +1,4 @@
-"""``CogStage``: what users fit, ask, save and load."""
+"""``CogStage``: fit, predict, save and load a model."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BATCH = 512  # pairs predicted together
 
 
 def preset_config(preset: str) -> Options:
-    """The configuration of a preset; an unknown name raises."""
+    """Return the configuration of a preset; raise if the name is unknown."""
     check_choice("preset", preset, Preset)
     if preset == "paper":
         from cogstage.model.paper import PaperConfig
@@ -47,20 +47,20 @@ def preset_config(preset: str) -> Options:
 
 
 class CogStage:
-    """Predicts relations between two terms and gives the reasons that add up to each prediction.
+    """A model that predicts relations between two terms, with reasons that add up to each prediction.
 
     Parameters
     ----------
     relation
-        One relation, several, or "all" of the data set's.
+        One relation, a list of relations, or "all" relations of the data set.
     preset
         "default", or "paper" for the published model.
     world
-        "open": recognised triples are reasons; "closed": known facts alone.
+        "open": reasons are known facts and recognised triples; "closed": reasons are known facts only.
     seed
         Random seed.
     options
-        Further options of the preset's configuration, for example ``folds=5``.
+        Other options of the configuration, for example ``folds=5``. ``cogstage train --options`` lists them.
 
     Examples
     --------
@@ -101,24 +101,27 @@ class CogStage:
         trace: Path | str | None = None,
         tensorboard: Path | str | None = None,
     ) -> CogStage:
-        """Train, and return the model itself.
+        """Train the model.
 
         Parameters
         ----------
         graph
             The co-occurrence graph.
         data
-            A data set built on the graph, or its fitting view; nothing else of a data set is looked at.
+            A data set built on the graph, or its fitting view. Only the fitting view is used.
         progress
-            Where to report progress.
+            Receiver of progress reports.
         checkpoint, checkpoint_every, resume
-            Folder for the state of training, seconds between two writes, and whether to go on from it.
+            Checkpoint folder, seconds between checkpoints, and whether to continue from the last one.
         time_limit
-            Seconds after which training stops.
+            Number of seconds after which training stops.
         trace, tensorboard
-            A file of JSON lines, one per round, and a folder of TensorBoard event files.
+            File for the training history (one JSON line per round), and folder for TensorBoard event files.
 
-        Under ``torchrun`` the processes train together.
+        Returns
+        -------
+        CogStage
+            The model itself. Under ``torchrun``, all processes train it together.
         """
         from cogstage.training.fitting import FitOptions, train
 
@@ -165,7 +168,7 @@ class CogStage:
 
     @property
     def fitted(self) -> Fitted:
-        """Everything that was fitted; raises before :meth:`fit`."""
+        """All fitted state; raises before :meth:`fit`."""
         if self._fitted is None:
             raise UsageError("the model is not fitted yet; call fit() or load()")
         return self._fitted
@@ -177,7 +180,7 @@ class CogStage:
 
     @property
     def all_relations(self) -> tuple[str, ...]:
-        """The relations of the data set, which reasons are made of."""
+        """The relations of the data set; reasons can use any of them."""
         return self.fitted.relations
 
     @property
@@ -187,17 +190,17 @@ class CogStage:
 
     @property
     def counts(self) -> PairCounts:
-        """The graph's counts, as evidence."""
+        """The co-occurrence counts that explanations cite."""
         return self.fitted.counts
 
     @property
     def graph(self) -> Graph:
-        """The graph whose counts the model keeps."""
+        """The graph, rebuilt from the counts in the model."""
         return self.fitted.graph
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """Dev figures and the history of training."""
+        """Figures on dev pairs and the training history."""
         return self.fitted.metrics
 
     @property
@@ -207,18 +210,18 @@ class CogStage:
 
     @cached_property
     def facts(self) -> TripleIndex:
-        """Which triples are training facts, and which terms stand on which side of a relation."""
+        """An index of the training facts."""
         return TripleIndex(self.fitted.facts, len(self.all_relations), len(self.vocabulary))
 
     @cached_property
     def predictor(self) -> Predictor:
-        """The network, ready to be asked; corrections applied."""
+        """The network with corrections applied."""
         predictor = self.fitted.predictor()
         return predictor.revised(self._numbered(self._verdicts)) if self._verdicts else predictor
 
     @cached_property
     def explainer(self) -> Explainer:
-        """Turns reasons into records."""
+        """Converts arrays of reasons into prediction records."""
         types = self.vocabulary.type
         usual = UsualTypes(types, self.fitted.facts, len(self.all_relations)) if any(types) else None
         provenance = Provenance(
@@ -246,30 +249,32 @@ class CogStage:
 
     @property
     def privacy(self) -> str:
-        """What was done to the counts before they left their source."""
+        """The privacy protection of the counts."""
         return self.fitted.privacy
 
     # Predicting
 
     def predict(self, head: str | int, tail: str | int, relation: str | None = None) -> Prediction:
-        """The probability that ``head`` holds ``relation`` to ``tail``, and the reasons that add up to it.
+        """Predict one pair, with the reasons that add up to the probability.
 
         Parameters
         ----------
         head, tail
             Terms, as names, synonyms, keys or node ids.
         relation
-            One of :attr:`relations`; the likeliest of them by default.
+            One of :attr:`relations`; by default the one with the highest probability.
 
         Returns
         -------
         Prediction
-            Its reasons can be taken away or assumed (:meth:`Prediction.without`, :meth:`Prediction.assuming`).
+            The probability and its reasons. Use :meth:`Prediction.without` and :meth:`Prediction.assuming` to
+            change them.
 
         Raises
         ------
         UsageError
-            If a term or the relation is unknown, or head and tail are the same; the message suggests similar names.
+            If a term or the relation is unknown, or if head and tail are the same. For an unknown term, the message
+            suggests similar names.
         """
         ids = [self.vocabulary.find(term) if isinstance(term, str) else term for term in (head, tail)]
         self.check_pair(*ids)
@@ -285,7 +290,7 @@ class CogStage:
         k: int | None = None,
         choose: Filter | None = None,
     ) -> list[Prediction]:
-        """One record per pair of node ids.
+        """Predict many pairs, with reasons.
 
         Parameters
         ----------
@@ -294,9 +299,14 @@ class CogStage:
         relation
             One of :attr:`relations`.
         k
-            How many reasons to show at most; by default all that make the decision. What is hidden goes into ``rest``.
+            Largest number of reasons per prediction; all by default. The sum of the others is in ``rest``.
         choose
-            Show only reasons that pass this filter.
+            Filter for the reasons.
+
+        Returns
+        -------
+        list of Prediction
+            One record per pair.
         """
         heads, tails = self._nodes(head, tail)
         target, calibration = self._number(relation), self.calibration[relation]
@@ -310,7 +320,7 @@ class CogStage:
         return found if k is None else [prediction.top(k) for prediction in found]
 
     def _revise(self, relation: str) -> Callable[[int, int], Revise]:
-        """What-if questions: the same pair, asked of the model with further verdicts."""
+        """Predict the same pair again with more corrections, for what-if questions."""
 
         def of_pair(head: int, tail: int) -> Revise:
             return lambda verdicts: self.with_verdicts(verdicts).predict_batch([head], [tail], relation)[0]
@@ -320,7 +330,7 @@ class CogStage:
     def probabilities(
         self, head: Sequence[int] | np.ndarray, tail: Sequence[int] | np.ndarray, relation: str
     ) -> np.ndarray:
-        """Calibrated probabilities of pairs, without reasons: faster than :meth:`predict_batch`.
+        """Predict calibrated probabilities without reasons; faster than :meth:`predict_batch`.
 
         Parameters
         ----------
@@ -337,7 +347,7 @@ class CogStage:
         return sigmoid(self.logits(head, tail, relation))
 
     def logits(self, head: Sequence[int] | np.ndarray, tail: Sequence[int] | np.ndarray, relation: str) -> np.ndarray:
-        """The log-odds behind :meth:`probabilities`, with the same parameters. float64 (n,)."""
+        """Return the log-odds of :meth:`probabilities`, with the same parameters. float64 (n,)."""
         heads, tails = self._nodes(head, tail)
         target = self._number(relation)
         parts = [
@@ -349,9 +359,9 @@ class CogStage:
     def recognised(
         self, head: Sequence[int] | np.ndarray, tail: Sequence[int] | np.ndarray, relation: str
     ) -> np.ndarray:
-        """Scores of the recognition stage for the pairs themselves, uncalibrated; above 0 is recognised. float64 (n,).
+        """Return the uncalibrated scores of the recognition stage for the pairs themselves. float64 (n,).
 
-        The parameters are those of :meth:`probabilities`.
+        A pair with a score above 0 is recognised. The parameters are those of :meth:`probabilities`.
         """
         heads, tails = self._nodes(head, tail)
         return self.predictor.recognised(heads, tails, self._number(relation))
@@ -359,13 +369,13 @@ class CogStage:
     # What if
 
     def corrected(self, corrections: Corrections) -> CogStage:
-        """The same model with a team's verdicts: right triples are known facts, wrong ones are not recognised."""
+        """Return a copy with corrections: right triples count as known facts, and wrong ones are not recognised."""
         if not len(corrections):
             return self
         return self.with_verdicts(corrections.verdicts(self.vocabulary, self.all_relations))
 
     def with_verdicts(self, verdicts: Mapping[Triple, bool]) -> CogStage:
-        """The same model after some triples (keys and relation) were called right or wrong."""
+        """Return a copy in which the given triples (keys and relation) are marked right or wrong."""
         copy = CogStage(self._asked, preset=self.preset, seed=self.seed, **self.config.to_dict())
         copy._fitted, copy._verdicts = self._fitted, {**self._verdicts, **verdicts}
         copy.__dict__["facts"], copy.__dict__["explainer"] = self.facts, self.explainer
@@ -383,16 +393,18 @@ class CogStage:
         return found
 
     def on_graph(self, graph: Graph) -> CogStage:
-        """The same stages 2 and 3 on another graph: its terms and counts take the place of ours.
+        """Return a copy that uses the terms and counts of another graph; recognition and decision stay as trained.
 
-        Terms are matched by their keys. A term that training never met gets its vector from the terms it occurs with.
-        Training facts between terms that the other graph lacks are dropped.
+        Terms are matched by their keys. A term that was not in the training graph gets its vector from the terms it
+        co-occurs with. Training facts between terms that are missing from the other graph are dropped.
         """
         from cogstage.training.transfer import move_facts, move_network, places
 
         network = self.fitted.network
         if not isinstance(network, Network):
-            raise UsageError("only the default model can be moved to another graph; train the published one on it")
+            raise UsageError(
+                "only the default model can be used on another graph; train the published model on that graph instead"
+            )
         place = places(self.vocabulary, graph.vocabulary)
         facts = move_facts(self.fitted.facts, place, len(self.vocabulary))
         copy = CogStage(self._asked, preset=self.preset, seed=self.seed, **self.config.to_dict())
@@ -429,7 +441,7 @@ class CogStage:
             raise UsageError(f"head and tail are the same term: {self.vocabulary.name[head]}")
 
     def ends(self, relation: str, side: str) -> np.ndarray:
-        """Node ids on one ``side`` ("head" or "tail") of a relation's training facts, sorted. int64 (n,)."""
+        """Return the sorted node ids of all heads or tails (``side``) of a relation's training facts. int64 (n,)."""
         facts: Triples = self.fitted.facts
         chosen = facts.relation == self._number(relation)
         return np.unique((facts.head if side == "head" else facts.tail)[chosen]).astype(np.int64)
@@ -450,12 +462,12 @@ class CogStage:
     # On disk
 
     def save(self, path: Path | str) -> None:
-        """Write the model folder, with a release report; an existing model is replaced, any other folder refused."""
+        """Write the model folder with a release report. Replaces an existing model; refuses any other folder."""
         self.fitted.save(Path(path))
 
     @classmethod
     def load(cls, path: Path | str) -> CogStage:
-        """Read a model folder and compare its files with their hashes.
+        """Read a model folder and check its files against their hashes.
 
         Raises
         ------

@@ -64,7 +64,7 @@ def files_in(path: Path) -> list[Path]:
     else:
         return [path]
     if not files:
-        raise UsageError(f"{path} holds no files")
+        raise UsageError(f"{path} contains no files")
     return files
 
 
@@ -150,7 +150,7 @@ class _Unpacked(io.RawIOBase):
         if self._given > max(UNGUARDED, HIGHEST_RATIO * taken):
             raise CogstageError(
                 f"{self._path}: unpacks to more than {HIGHEST_RATIO} times its size; "
-                "unpack it yourself if that is as it should be"
+                "if this is expected, unpack it yourself"
             )
         if self._meter is not None:
             self._meter.position += taken - self._metered
@@ -260,6 +260,6 @@ def lines_of(handle: IO[AnyStr], path: Path, bad: Reports) -> Iterator[tuple[int
         if len(line) <= LONGEST_LINE:
             yield number, line
             continue
-        bad.report(f"{path}:{number}: a line of more than {LONGEST_LINE:,} characters; nothing that long is read")
+        bad.report(f"{path}:{number}: a line of more than {LONGEST_LINE:,} characters, which is the limit")
         while line and line[-1:] not in ("\n", b"\n", "\r"):
             line = handle.readline(1 << 20)

@@ -89,7 +89,7 @@ class JsonScanner:
     def _fill(self) -> bool:
         waiting = len(self._buffer) - self._position
         if waiting > LONGEST_LINE:
-            raise self._broken(f"a value of more than {LONGEST_LINE:,} characters; nothing that long is read")
+            raise self._broken(f"a value of more than {LONGEST_LINE:,} characters, which is the limit")
         more = self._handle.read(max(_CHUNK, waiting))
         self._ended = not more
         self._buffer = self._buffer[self._position :] + more

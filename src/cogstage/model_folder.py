@@ -147,7 +147,9 @@ class Fitted:
     def load(cls, path: Path) -> Fitted:
         """Read the folder, checked; weights and evidence are mapped from the files, so processes share them."""
         if (path / CHECKPOINT).is_dir() and not (path / "model.safetensors").exists():
-            raise UsageError(f"{path} holds a training that has not finished; resume it with the same options")
+            raise UsageError(
+                f"{path} contains an unfinished training run; continue it with `resume` and the same options"
+            )
         read_meta(path, "model", FILES)
         try:
             info = json.loads((path / "config.json").read_text(encoding="utf-8"))

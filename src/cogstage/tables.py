@@ -74,7 +74,7 @@ class BadRows:
     def report(self, message: str, lines: int = 1) -> None:
         """Raise the message, or count it and keep the first few for the closing words."""
         if not self.skip:
-            raise CogstageError(f"{message} (`skip` leaves such rows out and counts them)")
+            raise CogstageError(f"{message} (set `skip` to skip and count such rows)")
         self.count += 1
         self.lines += lines
         if len(self.first) < 5:
@@ -158,7 +158,7 @@ def read_rows(
                 else:
                     yield row
         except (OSError, EOFError, pa.ArrowInvalid) as error:
-            raise CogstageError(f"{path} is damaged or cut short: {error}") from error
+            raise CogstageError(f"{path} is damaged or truncated: {error}") from error
 
 
 def table_kind(path: Path) -> str:
@@ -166,7 +166,9 @@ def table_kind(path: Path) -> str:
     kind = FORMATS.get(bare_suffix(path))
     if kind is None:
         known = ", ".join(FORMATS)
-        raise UsageError(f"{path}: unknown kind of table; known endings are {known} (and .gz, .zst behind them)")
+        raise UsageError(
+            f"{path}: unknown table format; supported extensions are {known}, optionally followed by .gz or .zst"
+        )
     return kind
 
 
@@ -185,7 +187,7 @@ def column_names(path: Path) -> list[str]:
         with open_text(path) as handle:
             return [name.strip().lower() for name in next(Records(handle, path, BadRows(skip=True)), (0, []))[1]]
     except (OSError, pa.ArrowInvalid) as error:
-        raise CogstageError(f"{path} is damaged or cut short: {error}") from error
+        raise CogstageError(f"{path} is damaged or truncated: {error}") from error
 
 
 def _columns(
@@ -200,7 +202,7 @@ def _columns(
         if ours not in wanted:
             continue
         if theirs in seen:
-            raise CogstageError(f"{path}:1: the column {name.strip()} is there twice; rename or remove one")
+            raise CogstageError(f"{path}:1: the column {name.strip()} occurs twice; rename or remove one")
         seen.add(theirs)
         positions.setdefault(ours, position)
     for column in required:
@@ -302,7 +304,7 @@ def _parquet(
             try:
                 columns = {ours: batch.column(theirs).to_pylist() for ours, theirs in kept.items()}
             except UnicodeDecodeError as error:
-                raise CogstageError(f"{path}: not UTF-8 text behind row {number} ({error.reason})") from None
+                raise CogstageError(f"{path}: not UTF-8 text after row {number} ({error.reason})") from None
             for index in range(batch.num_rows):
                 number += 1
                 values = {ours: _none_if_empty(column[index]) for ours, column in columns.items()}

@@ -297,7 +297,7 @@ def test_names_that_are_wrong_are_explained() -> None:
             resolver.resolve(name)
     with pytest.raises(UsageError, match="dimensions"):
         resolver.resolve("svd+ntn", encoder={"dimensions": 3})
-    with pytest.raises(UsageError, match="no such options"):
+    with pytest.raises(UsageError, match="takes no options"):
         resolver.resolve("degree", encoder={"dimension": 3})
 
 

@@ -87,7 +87,7 @@ def test_omop_mistakes(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="unknown OMOP table"):
         open_reader(folder, tables=["visits"])
     (folder / "OBSERVATION.csv").unlink()
-    with pytest.raises(UsageError, match="holds no table observation"):
+    with pytest.raises(UsageError, match="contains no table observation"):
         open_reader(folder, tables=["observation"])
     put(folder / "MEASUREMENT.csv", "person_id,measurement_concept_id,measurement_date\n1,2,3rd of May\n")
     with pytest.raises(CogstageError, match=r"MEASUREMENT\.csv:2, column measurement_date: '3rd of May'"):

@@ -237,5 +237,5 @@ def test_archives_that_cannot_be_read(tmp_path: Path) -> None:
         read(tmp_path / "n.zip")
     with zipfile.ZipFile(tmp_path / "e.zip", "w") as archive:
         archive.writestr(".hidden", "x")
-    with pytest.raises(UsageError, match="holds no files"):
+    with pytest.raises(UsageError, match="contains no files"):
         read(tmp_path / "e.zip")

@@ -95,7 +95,7 @@ def test_duplicates_name_both_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("term\tconcept\n", "holds no terms"),
+        ("term\tconcept\n", "has no terms"),
         ("", "is empty"),
         ("name\tconcept\nx\ty\n", "no column term; the columns are name, concept"),
         ("term\tconcept\n\tC1\n", r"l\.tsv:2, column term: no value"),

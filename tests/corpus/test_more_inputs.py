@@ -353,7 +353,7 @@ def test_columns_and_dates_can_be_mapped(tmp_path: Path) -> None:
     options = reader_options(["columns=doc_id=id,text=note_text,date=seen", "date-format=%d/%m/%Y"])
     (document,) = read(path, **options)
     assert (document.doc_id, document.text, document.date) == ("1", "fever", datetime.date(2011, 8, 11))
-    with pytest.raises(CogstageError, match=r"n\.csv:2, column date: '11/08/2011' is not a date written like %Y"):
+    with pytest.raises(CogstageError, match=r"n\.csv:2, column date: '11/08/2011' is not a date in the format %Y"):
         read(path, **{**options, "date_format": "%Y"})
     for wrong in (["columns=text"], ["depth=3"], ["codings"]):
         with pytest.raises(UsageError):

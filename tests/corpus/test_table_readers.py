@@ -130,21 +130,21 @@ def test_a_file_cut_short(tmp_path: Path, packing: str) -> None:
     lines = "".join(f"{n}\ttext number {n * 7919 % 10007}\n" for n in range(20_000))
     path = put(tmp_path / f"a.tsv.{packing}", "doc_id\ttext\n" + lines)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    with pytest.raises(CogstageError, match="damaged or cut short"):
+    with pytest.raises(CogstageError, match="damaged or truncated"):
         read(path)
 
 
 def test_what_is_not_there_or_unknown(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such file"):
         open_reader(tmp_path / "none.tsv")
-    with pytest.raises(UsageError, match="cannot tell its format"):
+    with pytest.raises(UsageError, match="format not recognised"):
         open_reader(put(tmp_path / "x.docx", ""))
     with pytest.raises(UsageError, match="unknown format"):
         open_reader(put(tmp_path / "x.tsv", "doc_id\ttext\n"), "word")
     with pytest.raises(UsageError, match="the table reader has no option depth"):
         open_reader(tmp_path / "x.tsv", depth=3)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UsageError, match="holds no files"):
+    with pytest.raises(UsageError, match="contains no files"):
         open_reader(tmp_path / "empty")
 
 

@@ -196,14 +196,14 @@ def test_nothing_of_the_test_pairs_is_computed_unless_asked(
 def test_names_from_a_manifest_never_leave_the_folder(inputs: tuple[Graph, Dataset], tmp_path: Path) -> None:
     graph, data = inputs
     hostile = dataclasses.replace(data, manifest={"options": {"negatives": "../../escaped"}})
-    with pytest.raises(CogstageError, match="cannot be the name of a file"):
+    with pytest.raises(CogstageError, match="is not a valid file name"):
         cs.compare(graph, hostile, ["degree"], 1, tmp_path / "deep" / "t")
     relation = "../../escaped"
     pairs = {(relation, split): data.pairs("causes", split) for split in ("train", "dev", "test")}
     named = dataclasses.replace(data, relations=(relation,), _pairs=pairs)
-    with pytest.raises(CogstageError, match="cannot be the name of a file"):
+    with pytest.raises(CogstageError, match="is not a valid file name"):
         cs.compare(graph, {"ok": named}, ["degree"], 1, tmp_path / "deep" / "t2")
-    with pytest.raises(CogstageError, match="cannot be the name of a file"):
+    with pytest.raises(CogstageError, match="is not a valid file name"):
         cs.compare(graph, {"../x": data}, ["degree"], 1, tmp_path / "deep" / "t3")
     assert not list(tmp_path.rglob("*escaped*"))
     assert not list(tmp_path.glob("x*"))
@@ -213,7 +213,7 @@ def test_a_cell_that_fails_is_named_and_the_rest_is_kept(inputs: tuple[Graph, Da
     graph, data = inputs
     nothing = Pairs(*(np.empty(0, kind) for kind in (np.int32, np.int32, np.int8)))
     broken = dataclasses.replace(data, _pairs={**data._pairs, ("causes", "train"): nothing})
-    with pytest.raises(CogstageError, match=r"1 of 3 parts failed, first svd\+distmult .*no training pairs"):
+    with pytest.raises(CogstageError, match=r"1 of 3 runs failed, the first was svd\+distmult .*no training pairs"):
         cs.compare(graph, broken, ["always-positive", "svd+distmult"], 1, tmp_path / "t", ranking_heads=0, plots=False)
     kept = Comparison.gather(tmp_path / "t")
     assert ("planted", "svd+distmult", "may_treat", 0) in kept.cells

@@ -101,8 +101,8 @@ def test_curves(given_pairs: tuple[np.ndarray, np.ndarray]) -> None:
         ([1, 0], [0.5], "do not belong together"),
         ([], [], "no pairs"),
         ([1, 2], [0.5, 0.5], "0 or 1"),
-        ([1, 0], [0.5, np.nan], "no probabilities"),
-        ([1, 0], [0.5, 1.5], "no probabilities"),
+        ([1, 0], [0.5, np.nan], "not probabilities"),
+        ([1, 0], [0.5, 1.5], "not probabilities"),
     ],
 )
 def test_what_cannot_be_measured_is_said(label: list[int], probability: list[float], complaint: str) -> None:

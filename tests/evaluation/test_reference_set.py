@@ -163,10 +163,10 @@ def test_a_popular_head_that_beats_the_model_is_said(files: tuple[Path, Path]) -
 def test_tables_that_cannot_be_read_are_explained(tmp_path: Path) -> None:
     path = tmp_path / "r.tsv"
     for content, words in (
-        ("head\ttail\tlabel\na\tb\tmaybe\n", "is no label"),
+        ("head\ttail\tlabel\na\tb\tmaybe\n", "is not a label"),
         ("head\ttail\na\tb\n", "no column label"),
         ("head\toutcome\tlabel\na\tliver\t1\n", None),
-        ("head\ttail\tlabel\n", "holds no pairs"),
+        ("head\ttail\tlabel\n", "contains no pairs"),
         ("head\tlabel\na\t1\n", "needs a head and a tail"),
     ):
         path.write_text(content, encoding="utf-8")

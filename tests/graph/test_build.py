@@ -123,7 +123,7 @@ def test_build_equals_a_count_by_hand(
     write_notes(tmp_path / "notes.jsonl", some)
     nodes, edges = by_hand(some, options)
     if nodes and not edges:
-        with pytest.raises(CogstageError, match=r"but no edges: no (two are in one|patient has two)"):
+        with pytest.raises(CogstageError, match=r"but no edges: no (two occur in one|patient has two)"):
             build_graph(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, options, memory=memory)
         return
     built = build_graph(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, options, memory=memory)
@@ -247,14 +247,14 @@ def test_coded_records_are_counted_in_patient_windows_by_default(tmp_path: Path)
     build_graph(tmp_path / "records.csv", tmp_path / "graph")
     assert content(tmp_path / "graph") == ({"E11": 2, "I10": 2}, {("E11", "I10"): 1})
     assert Graph.load(tmp_path / "graph").made_with["unit"] == "patient-window"
-    with pytest.raises(CogstageError, match=r"no two are in one document; .* the unit patient-window"):
+    with pytest.raises(CogstageError, match=r"no two occur in one document; .* the `unit` patient-window"):
         build_graph(tmp_path / "records.csv", tmp_path / "none", options=Options(unit="document"))
     (tmp_path / "records.csv").write_text(rows[: rows.index("2,2020")].replace("01,I10", "02,I10"), encoding="utf-8")
-    with pytest.raises(CogstageError, match="in one window of 1 days; choose a larger window"):
+    with pytest.raises(CogstageError, match="in one window of 1 days; use a larger `window`"):
         build_graph(tmp_path / "records.csv", tmp_path / "none")
     (tmp_path / "records.csv").write_text(rows.replace("2,2020-03", "3,2020-03"), encoding="utf-8")
     options = Options(suppress_below=2, window=None)
-    with pytest.raises(CogstageError, match="lower suppress_below"):
+    with pytest.raises(CogstageError, match="lower `suppress_below`"):
         build_graph(tmp_path / "records.csv", tmp_path / "none", options=options)
     assert not (tmp_path / "none").exists()
 
@@ -292,7 +292,7 @@ def test_documents_after_the_last_day_are_left_out(tmp_path: Path) -> None:
 
 def test_text_without_a_lexicon_is_an_error(tmp_path: Path) -> None:
     write_notes(tmp_path / "notes.jsonl", [(0, 0, [["asa", "fever"]])])
-    with pytest.raises(CogstageError, match="need a lexicon"):
+    with pytest.raises(CogstageError, match="set `lexicon`"):
         build_graph(tmp_path / "notes.jsonl", tmp_path / "graph")
     assert not (tmp_path / "graph").exists()
 

@@ -86,7 +86,7 @@ def test_empty_and_duplicate_lexicons(folder: Path) -> None:
     (folder / "terms.tsv").write_text("term\tconcept\n", encoding="utf-8")
     code, _, err = run("graph", "build", "notes.csv", "--lexicon", "terms.tsv", "--out", "g")
     assert code == 1
-    assert "holds no terms" in err
+    assert "has no terms" in err
     (folder / "terms.tsv").write_text("term\tconcept\nfever\tS1\nfever\tS1\n", encoding="utf-8")
     code, _, err = run("graph", "build", "notes.csv", "--lexicon", "terms.tsv", "--out", "g")
     assert code == 1

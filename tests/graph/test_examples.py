@@ -123,7 +123,7 @@ def test_patients_must_be_asked_for_twice(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("more", [{"suppress_below": 2}, {"private": Private(1.0, 1e-6, 10)}])
 def test_not_beside_suppression_or_noise(more: dict[str, object]) -> None:
-    with pytest.raises(UsageError, match="there to hide"):
+    with pytest.raises(UsageError, match="meant to hide"):
         BuildOptions(keep_examples=5, **more)  # type: ignore[arg-type]
 
 

@@ -122,7 +122,7 @@ def test_only_new_files_are_added(tmp_path: Path) -> None:
     build_graph(files, tmp_path / "whole", LEXICON)
     for name in FILES:
         assert (tmp_path / "g" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-    with pytest.raises(CogstageError, match="has all of these documents already"):
+    with pytest.raises(CogstageError, match="already contains all of these documents"):
         add_documents(tmp_path / "g", files, tmp_path / "g", LEXICON)
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 

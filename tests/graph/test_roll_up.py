@@ -75,7 +75,7 @@ def test_rolled_up_counts_equal_a_count_by_hand(
         for one, other in combinations(sorted(codes), 2)
     )
     if shared:
-        with pytest.raises(CogstageError, match="would count those twice"):
+        with pytest.raises(CogstageError, match="would count these units twice"):
             roll_up_graph(plain, roll_up)
     else:
         rolled = roll_up_graph(plain, roll_up)

@@ -126,7 +126,7 @@ def test_a_graph_that_knows_the_future_is_refused_and_an_undated_one_warned_of(t
         build_dataset(graph, facts, tmp_path / "data", split="time")
     with pytest.raises(UsageError, match="belong together"):
         build_dataset(graph, facts, tmp_path / "data", before=1992)
-    with pytest.raises(CogstageError, match="before=1900 leaves nothing to learn from"):
+    with pytest.raises(CogstageError, match="before=1900 leaves no facts to train on"):
         build_dataset(graph, facts, tmp_path / "data", split="time", before=1900)
 
 

@@ -224,7 +224,7 @@ def test_unfinished_training_says_how_to_go_on(
 ) -> None:
     out = tmp_path / "model"
     CogStage("may_treat", **QUICK).fit(*small, checkpoint=out / "checkpoint", checkpoint_every=0.0)
-    with pytest.raises(UsageError, match="has not finished; resume it"):
+    with pytest.raises(UsageError, match="unfinished training run; continue it"):
         CogStage.load(out)
     graph, data = save_both(*small, tmp_path)
     command = ["train", "--graph", str(graph), "--dataset", str(data), "--relation", "may_treat", "--out", str(out)]

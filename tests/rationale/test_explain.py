@@ -104,12 +104,12 @@ def test_corrections_hold_for_every_prediction(model: CogStage, tmp_path) -> Non
 
 
 def test_wrong_corrections_are_named(model: CogStage, tmp_path) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(UsageError, match="write right or wrong"):
+    with pytest.raises(UsageError, match="must be right or wrong"):
         Correction("a", "may_treat", "b", "maybe")
     with pytest.raises(UsageError, match="does not know the relation"):
         model.corrected(Corrections((Correction("C004", "cures", "C007", "right"),)))
     (tmp_path / "c.tsv").write_text("head\trelation\ttail\tverdict\nC004\tmay_treat\tC007\tperhaps\n")
-    with pytest.raises(UsageError, match=r"c\.tsv:2: verdict perhaps"):
+    with pytest.raises(UsageError, match=r"c\.tsv:2: the verdict must be right or wrong, not perhaps"):
         Corrections.read(tmp_path / "c.tsv")
     assert split_triple("Drug number 4 may treat Disorder number 7", ["may_treat"])[1] == "may_treat"
     assert split_triple("A causes_inverse B", ["causes"]) == ("A", "causes_inverse", "B")

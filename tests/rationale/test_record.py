@@ -101,5 +101,5 @@ def test_graphml_and_dot_hold_every_term(tmp_path: Path) -> None:
 
 
 def test_unknown_form_is_wrong_use(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="known are"):
+    with pytest.raises(UsageError, match="choose one of"):
         export([], tmp_path / "x", "xls")

@@ -131,7 +131,7 @@ def test_sources_that_are_not_there_or_not_records(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not a model or graph"):
         read_source("a", tmp_path, {}, 5)
     (tmp_path / "a.txt").write_text("x")
-    with pytest.raises(UsageError, match="unknown kind of table"):
+    with pytest.raises(UsageError, match="unknown table format"):
         read_source("a", tmp_path / "a.txt", {}, 5)
     (tmp_path / "a.jsonl").write_text("\n")
     with pytest.raises(CogstageError, match="no prediction record"):

@@ -79,7 +79,7 @@ def test_the_shortest_table_counts_rows_as_ordered(tmp_path: Path) -> None:
         (("nan", "0.8", "1", "", ""), "not a number"),
         (("1", "1.8", "1", "", ""), "between 0 and 1"),
         (("1", "0.8", "2", "Aspirin", "Headache"), "r.tsv:3, column label: label 2.0 is neither 0 nor 1"),
-        (("1", "0.7", "1", "Aspirin", "Headache"), "other names or probability"),
+        (("1", "0.7", "1", "Aspirin", "Headache"), "different names or another probability"),
     ],
 )
 def test_bad_rows_are_named(tmp_path: Path, more: tuple[str, ...], word: str) -> None:

@@ -145,7 +145,7 @@ def test_time_is_the_longest_report_and_never_more_than_passed(
         opened.answers.record_time(person.id, "c001", visit, seconds)
     forged = visit.replace(".", ".1", 1)
     for who, note in ((other.id, visit), (person.id, forged), (person.id, ""), (person.id, "\0.\ud800.x")):
-        with pytest.raises(UsageError, match="no visit"):
+        with pytest.raises(UsageError, match="does not belong to this case"):
             opened.answers.record_time(who, "c001", note, 90.0)
     assert opened.answers.seconds() == {(person.id, "c001"): 20.0}
     opened.answers.record_time(person.id, "c001", visit, 1e9)
@@ -193,7 +193,7 @@ def test_bad_databases_are_named_in_one_line(tmp_path: Path) -> None:
         assert "\n" not in str(caught.value)
     other = tmp_path / "other.sqlite"
     Database(f"sqlite:///{other}").upgrade()
-    with pytest.raises(CogstageError, match="does not hold this study"):
+    with pytest.raises(CogstageError, match="does not contain this study"):
         open_folder(folder, f"sqlite:///{other}")
     with pytest.raises(CogstageError, match="schema none"):
         open_folder(folder, f"sqlite:///{tmp_path / 'empty.sqlite'}")

@@ -74,7 +74,7 @@ class PairClassifier(ABC):
     def scores(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
         """Probabilities (M,) for pairs of term ids."""
         if self._module is None or self._vectors is None:
-            raise CogstageError(f"{self.name} was not fitted yet")
+            raise CogstageError(f"{self.name} is not fitted yet")
         self._module.eval()
         parts = []
         with torch.inference_mode():

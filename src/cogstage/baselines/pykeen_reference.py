@@ -130,7 +130,7 @@ class PykeenReference:
         if relation is None and len(self._scale) == 1:
             relation = next(iter(self._scale))
         if relation not in self._scale:
-            raise UsageError(f"{self.name} was fitted on {', '.join(self._scale)}; say which relation to score")
+            raise UsageError(f"{self.name} was fitted on {', '.join(self._scale)}; choose the relation to score")
         return sigmoid(self._scale[relation].logits(self._raw(head, tail, relation)))
 
     def _build(self, pykeen: dict[str, Any], factory: Any, features: torch.Tensor | None) -> Any:

@@ -91,8 +91,9 @@ def _parts(name: str) -> tuple[str, str, bool]:
     if first in ENCODERS and (second in SCORERS or (second in REFERENCES and plain == name)):
         return first, second, plain != name
     raise UsageError(
-        f"unknown method: {name}; known are {', '.join((*FLOOR, *REFERENCES))} and encoder+scorer "
-        f"with {', '.join(ENCODERS)} and {', '.join((*SCORERS, *REFERENCES))}, a scorer also with {FRESH} behind it"
+        f"unknown method: {name}; choose one of {', '.join((*FLOOR, *REFERENCES))}, or encoder+scorer "
+        f"with the encoders {', '.join(ENCODERS)} and the scorers {', '.join((*SCORERS, *REFERENCES))}, "
+        f"optionally followed by {FRESH}"
     )
 
 
@@ -131,4 +132,4 @@ def _options(name: str, options: Mapping[str, Any] | None) -> Any:
 
 def _no_options(name: str, *given: Mapping[str, Any] | None) -> None:
     if any(given):
-        raise UsageError(f"{name} has no such options")
+        raise UsageError(f"{name} takes no options")

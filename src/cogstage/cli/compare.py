@@ -1,4 +1,4 @@
-"""``compare``: all methods × relations × seeds on frozen data, as tables and plots."""
+"""``cogstage compare``."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from cogstage.cli.options import model_option, output_option, run_option
 
 def compare(
     graph: Path = options.graph(),
-    dataset: list[Path] = options.dataset("may be repeated, for other negatives or another split"),
-    out: Path = options.out("folder for the results; finished runs in it are kept"),
+    dataset: list[Path] = options.dataset("Data set folder; may be repeated, for other negatives or splits."),
+    out: Path = options.out("Output folder; finished runs in it are reused."),
     methods: str | None = model_option(
         None,
         "--methods",
@@ -23,25 +23,25 @@ def compare(
         metavar="NAMES",
     ),
     seeds: int = model_option(5, "--seeds", min=1, help="Number of seeds, counted from --seed.", metavar="N"),
-    seed: int = options.seed("the first of --seeds", min=0),
-    relation: list[str] = options.relation("all by default; may be repeated", []),
+    seed: int = options.seed("Random seed; the first of --seeds.", min=0),
+    relation: list[str] = options.relation("Relation; may be repeated. Default: all relations.", []),
     corrections: Path | None = options.CORRECTIONS,
-    jobs: int = run_option(2, "--jobs", "-j", min=1, help="Number of runs at a time, one core each.", metavar="N"),
+    jobs: int = run_option(2, "--jobs", "-j", min=1, help="Number of parallel runs, one core each.", metavar="N"),
     ranking_heads: int = options.RANKING_HEADS,
     test: bool = model_option(
         False,
         "--test",
-        help="Measure on the test pairs as well and show those figures; use it once, after all choices are made.",
+        help="Also evaluate on the test pairs and show those figures; use it once, after all choices are made.",
     ),
     plots: bool = output_option(
-        True, "--plots/--no-plots", help="Draw bars, precision-recall curves and reliability curves."
+        True, "--plots/--no-plots", help="Draw bar charts, precision-recall curves and reliability curves."
     ),
-    as_json: bool = options.as_json("the results, instead of a table"),
+    as_json: bool = options.as_json("Print JSON (one entry per result)."),
 ) -> None:
     """Compare methods on the same data sets, relations and seeds.
 
-    Figures are of the dev pairs; with --test, of the test pairs. An interrupted comparison continues when the
-    command is repeated, and methods, seeds or data sets can be added to the same folder.
+    Figures are for dev pairs, or for test pairs with --test. Repeat the command to continue an interrupted
+    comparison, or to add methods, seeds or data sets to the same folder.
 
     Example: cogstage compare --graph graph --dataset data --methods floor,svd+distmult,cogstage --seeds 3 --out table
     """
@@ -60,7 +60,9 @@ def compare(
         loaded = Dataset.load(path)
         name = dataset_name(loaded)
         if name in data:
-            raise UsageError(f"{path}: a second data set named {name}; give it another seed, or compare in two folders")
+            raise UsageError(
+                f"{path}: there is already a data set named {name}; use another seed or two output folders"
+            )
         data[name] = loaded
     result = run(
         Graph.load(graph),

@@ -1,4 +1,4 @@
-"""``cogstage dataset``: build data sets from a graph and facts, and show what is in them."""
+"""``cogstage dataset``: build and describe data sets."""
 
 from __future__ import annotations
 
@@ -12,38 +12,40 @@ from cogstage.cli.app import CommandGroup
 from cogstage.cli.console import print_json, progress
 from cogstage.cli.options import input_argument, input_option, model_option
 
-app = CommandGroup("Build and describe data sets: facts on a graph, split, with negatives and a leakage report.")
+app = CommandGroup(
+    "Build and describe data sets: facts matched to a graph, split, with negatives and a leakage report."
+)
 
 
 @app.command()
 def build(
     graph: Path = options.graph(),
     facts: Path = input_option(..., "--facts", "-f", help="Facts folder.", metavar="FOLDER"),
-    out: Path = options.out("data set folder"),
-    negatives: choices.NegativeKind = model_option("degree", help="How negatives are sampled."),
+    out: Path = options.out(),
+    negatives: choices.NegativeKind = model_option("degree", help="How to sample negatives."),
     split: choices.SplitKind = model_option(
-        "random", help="How facts are split: by pair, by unseen heads, by unseen tails, or by date."
+        "random", help="How to split facts: by pair, by unseen heads, by unseen tails, or by date."
     ),
     before: int | None = model_option(
         None,
         metavar="YEAR",
-        help="With --split time: train on facts stated before this year, test on later ones.",
+        help="For --split time, train on facts stated before this year and test on later ones.",
     ),
     hold_out: Path | None = input_option(
         None,
-        help="Pairs to keep out of the data set (columns head, and tail or outcome), such as a reference set.",
+        help="Table of pairs to exclude, such as a reference set (columns head, and tail or outcome).",
         metavar="TABLE",
     ),
     outcomes: Path | None = options.OUTCOMES,
-    relation: list[str] = options.relation("all by default; may be repeated", []),
+    relation: list[str] = options.relation("Relation; may be repeated. Default: all relations.", []),
     minimum: int = model_option(100, help="Leave out relations with fewer facts in the graph.", metavar="N"),
     cap: int | None = model_option(None, help="Keep at most this many facts per relation.", metavar="N"),
-    seed: int = options.seed("the same input and seed give the same bytes"),
-    as_json: bool = options.as_json("the manifest"),
+    seed: int = options.seed(),
+    as_json: bool = options.as_json("Print JSON (the manifest)."),
 ) -> None:
     """Build a data set: a 70/15/15 split, one negative per positive, and a leakage report.
 
-    All three kinds of negatives are saved and compared in leakage.txt; models use the one of --negatives.
+    All three kinds of negatives are saved and compared in leakage.txt. Models are trained on the kind in --negatives.
 
     Example: cogstage dataset build --graph graph --facts facts --negatives degree --out data
     """
@@ -79,7 +81,7 @@ def build(
 @app.command()
 def info(
     folder: Path = input_argument(..., help="Data set folder.", metavar="FOLDER"),
-    as_json: bool = options.as_json("the manifest and the leakage report"),
+    as_json: bool = options.as_json("Print JSON (the manifest and the leakage report)."),
 ) -> None:
     """Show a data set: options, counts, coverage of the facts, and the leakage report.
 

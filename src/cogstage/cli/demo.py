@@ -11,9 +11,9 @@ from cogstage.cli.console import print_json, progress
 
 
 def demo(
-    out: Path = options.out("folder for all results of the demo", Path("demo")),
+    out: Path = options.out("Output folder.", Path("demo")),
     seed: int = options.seed(min=0),
-    as_json: bool = options.as_json("the metrics"),
+    as_json: bool = options.as_json("Print JSON (the metrics)."),
 ) -> None:
     """Run the full pipeline on the embedded data set: build, train, evaluate, explain, report.
 

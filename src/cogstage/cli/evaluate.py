@@ -1,4 +1,4 @@
-"""``evaluate``: what a model's predictions and rationales are worth."""
+"""``cogstage evaluate``."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 def evaluate(
     model: Path = options.MODEL,
-    dataset: Path | None = options.dataset("to evaluate on", None),
+    dataset: Path | None = options.dataset("Data set folder.", None),
     reference: Path | None = input_option(
         None,
         "--reference",
-        help="Evaluate on a reference set instead: a table with head (or drug), tail or outcome, and label.",
+        help="Reference set to evaluate on instead: a table with head (or drug), tail or outcome, and label.",
         metavar="TABLE",
     ),
     outcomes: Path | None = options.OUTCOMES,
-    graph: Path | None = options.graph("its terms and counts are used; terms are matched by their keys", None),
+    graph: Path | None = options.graph("Graph folder; use its counts instead of those the model was trained on.", None),
     corrections: Path | None = options.CORRECTIONS,
     on: choices.SplitName = model_option("test", "--on", help="Split of the data set to evaluate on."),
-    relation: list[str] = options.relation("all by default; may be repeated", []),
+    relation: list[str] = options.relation("Relation; may be repeated. Default: all relations.", []),
     ranking_heads: int = options.RANKING_HEADS,
     rationales: bool = model_option(False, "--rationales", help="Also measure the faithfulness of rationales."),
     also: list[Path] = model_option(
@@ -42,10 +42,10 @@ def evaluate(
     rationale_pairs: int = model_option(
         512, min=1, help="Number of pairs on which rationales are measured.", metavar="N"
     ),
-    seed: int = options.seed("for sampling pairs and heads"),
-    out: Path | None = options.out("folder for metrics.json and report.html", None),
+    seed: int = options.seed("Random seed, for sampling pairs and heads."),
+    out: Path | None = options.out("Output folder, for metrics.json and report.html.", None),
     keep: bool = output_option(
-        False, "--keep", help="Keep the test figures in the model folder; the explorer's About page shows them."
+        False, "--keep", help="Save the test figures in the model folder, for the explorer's About page."
     ),
     as_json: bool = options.as_json(),
 ) -> None:
@@ -66,11 +66,13 @@ def evaluate(
     if (dataset is None) == (reference is None):
         raise UsageError("give a data set with --dataset or a reference set with --reference")
     if outcomes is not None and reference is None:
-        raise UsageError("--outcomes belongs to --reference")
+        raise UsageError("--outcomes requires --reference")
     if reference is not None and len(relation) > 1:
-        raise UsageError("--relation: a reference set is about one relation")
+        raise UsageError("--relation: a reference set covers one relation; choose one")
     if keep and (dataset is None or on != "test" or graph is not None or corrections is not None):
-        raise UsageError("--keep keeps the figures of the model itself on test pairs; give --dataset alone")
+        raise UsageError(
+            "--keep saves test figures of the unchanged model; use it with --dataset, without --graph and --corrections"
+        )
     if out is not None:
         check_writable(out)
     verdicts = Corrections() if corrections is None else Corrections.read(corrections)

@@ -1,4 +1,4 @@
-"""``explain``, ``discover`` and ``cases``: what a model says about pairs of terms, and why."""
+"""``cogstage explain``, ``discover`` and ``cases``: predictions with their reasons."""
 
 from __future__ import annotations
 
@@ -18,14 +18,18 @@ if TYPE_CHECKING:
     from cogstage.estimator import CogStage
     from cogstage.rationale.record import Prediction
 
-K = options.reasons("to show; all by default", min=0)
-THROUGH = model_option(None, "--through", help="Show only reasons through this term.", metavar="TERM")
+K = options.reasons("Number of reasons (default: all).", min=0)
+THROUGH = model_option(
+    None, "--through", help="Show only reasons with this term; part of its name is enough.", metavar="TERM"
+)
 BY = model_option(None, "--reason-relation", help="Show only reasons with this relation.", metavar="RELATION")
 KNOWN = model_option(False, "--known-only", help="Show only reasons that are known facts.")
 TRIPLE = '"HEAD relation TAIL"'
-RECORDS = options.as_json("one prediction record per line")
+RECORDS = options.as_json("Print JSON, one prediction record per line.")
 OUT = options.out(
-    "a file whose ending sets the format: .jsonl .tsv .parquet .kgx .graphml .dot .svg .png .html", None, "FILE"
+    "Output file; its extension sets the format: .jsonl .tsv .parquet .kgx .graphml .dot .svg .png .html.",
+    None,
+    "FILE",
 )
 
 
@@ -33,17 +37,20 @@ def explain(
     model: Path = options.MODEL,
     head: str | None = input_argument(None, help="Head term.", metavar="HEAD"),
     tail: str | None = input_argument(None, help="Tail term.", metavar="TAIL"),
-    relation: str | None = options.relation("all of the model by default"),
+    relation: str | None = options.relation("Relation. Default: all relations of the model."),
     pairs: Path | None = input_option(
-        None, "--pairs", help="Table of pairs: head, tail and optionally relation.", metavar="TABLE"
+        None,
+        "--pairs",
+        help="Table of pairs (columns head, tail, and optionally relation), instead of HEAD and TAIL.",
+        metavar="TABLE",
     ),
     k: int | None = K,
     through: str | None = THROUGH,
     by: str | None = BY,
     known_only: bool = KNOWN,
     as_json: bool = RECORDS,
-    prose: bool = output_option(False, "--prose", help="Print two to five plain sentences instead of the sum."),
-    html: bool = output_option(False, "--html", help="Print one self-contained HTML page."),
+    prose: bool = output_option(False, "--prose", help="Print the explanation as two to five sentences."),
+    html: bool = output_option(False, "--html", help="Print a self-contained HTML page."),
     without: list[str] = model_option(
         [], "--without", help="Predict as if this triple were not recognised; may be repeated.", metavar=TRIPLE
     ),
@@ -87,17 +94,17 @@ def explain(
 def discover(
     model: Path = options.MODEL,
     head: str | None = input_argument(None, help="Head term, unless --tail is given.", metavar="HEAD"),
-    relation: str | None = options.relation("required if the model has several"),
-    tail: str | None = input_option(None, "--tail", help="Tail term, instead of a head.", metavar="TAIL"),
+    relation: str | None = options.relation("Relation; required if the model has several."),
+    tail: str | None = input_option(None, "--tail", help="Tail term, to rank heads instead of tails.", metavar="TAIL"),
     top: int = options.top(20),
-    new_only: bool = model_option(False, "--new-only", help="Leave out facts of the training data."),
+    new_only: bool = model_option(False, "--new-only", help="Leave out training facts."),
     everywhere: bool = model_option(
-        False, "--everywhere", help="Rank every node, not only nodes that usually take part in the relation."
+        False, "--everywhere", help="Rank all nodes, not only those with training facts of the relation."
     ),
     drop_indications: bool = model_option(
         False,
         "--drop-indications",
-        help="With -r causes: leave out what the drug treats, known or predicted, and say what was left out.",
+        help="With --relation causes, leave out disorders that the drug treats (known or predicted), and list them.",
     ),
     explained: bool = output_option(False, "--explain", help="Show the reasons for each candidate."),
     k: int | None = K,
@@ -147,13 +154,13 @@ def discover(
 
 def cases(
     model: Path = options.MODEL,
-    dataset: Path = options.dataset("its test pairs are sampled"),
-    relation: str | None = options.relation("the model's first by default"),
+    dataset: Path = options.dataset("Data set folder; its test pairs are sampled."),
+    relation: str | None = options.relation("Relation. Default: the first relation of the model."),
     true: int = model_option(5, "--true", min=0, help="Number of true pairs.", metavar="N"),
     false: int = model_option(5, "--false", min=0, help="Number of false pairs.", metavar="N"),
     seed: int = options.seed(),
     output_format: choices.OutputFormat = output_option("text", "--output-format", help="Output format."),
-    out: Path | None = options.out("a file, instead of printing", None, "FILE"),
+    out: Path | None = options.out("Output file. Default: print to the terminal.", None, "FILE"),
 ) -> None:
     """Sample correctly predicted test pairs and show their reasons.
 

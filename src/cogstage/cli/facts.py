@@ -21,18 +21,18 @@ UNMATCHED_SHOWN = 10
 
 app = CommandGroup("Read facts (head, relation, tail) from knowledge bases.")
 
-GRAPH = options.graph("names are matched to its nodes", None)
-LEXICON = options.lexicon("names are matched to its terms", None)
+GRAPH = options.graph("Graph folder; names are matched to its nodes.", None)
+LEXICON = options.lexicon("Lexicon table; names are matched to its terms.", None)
 RELATION_MAP = model_option(
     None,
     "--relation-map",
-    help="Mapping from source relations to relation names; the built-in mapping by default.",
+    help="Mapping from relations of the source to relation names. Default: the built-in mapping.",
     metavar="TABLE",
 )
 SOURCES = input_option(
     [], "--source-vocabulary", help="Read only this source vocabulary; may be repeated.", metavar="NAME"
 )
-OUT = options.out("facts folder")
+OUT = options.out()
 
 
 @app.command()
@@ -50,9 +50,9 @@ def umls(
     keep_suppressed: bool = input_option(False, "--keep-suppressed", help="Also read suppressed rows."),
     skip: bool = options.SKIP_BAD,
     licence: list[str] = options.LICENCE,
-    as_json: bool = options.as_json("a summary"),
+    as_json: bool = options.as_json("Print JSON (a summary)."),
 ) -> None:
-    """Read facts from a UMLS Metathesaurus release (MRREL, which reads from CUI2 to CUI1).
+    """Read facts from a UMLS Metathesaurus release.
 
     Example: cogstage facts umls META --graph graph --source-vocabulary MED-RT --out facts
     """
@@ -87,9 +87,9 @@ def omop(
     keep_invalid: bool = input_option(False, "--keep-invalid", help="Also read rows marked as invalid."),
     skip: bool = options.SKIP_BAD,
     licence: list[str] = options.LICENCE,
-    as_json: bool = options.as_json("a summary"),
+    as_json: bool = options.as_json("Print JSON (a summary)."),
 ) -> None:
-    """Read facts from OMOP vocabulary tables (tabs, commas or Parquet), which need no UMLS licence.
+    """Read facts from OMOP vocabulary tables (CSV, TSV or Parquet); no UMLS licence is needed.
 
     Example: cogstage facts omop VOCAB --lexicon lexicon.tsv --out facts
     """
@@ -112,7 +112,7 @@ def omop(
 @app.command()
 def table(
     files: list[str] = input_argument(
-        ..., help="Tables with head, relation, tail (TSV, CSV, JSON lines, Parquet).", metavar="FILE"
+        ..., help="Tables with the columns head, relation and tail (TSV, CSV, JSON lines or Parquet).", metavar="FILE"
     ),
     out: Path = OUT,
     graph: Path | None = GRAPH,
@@ -120,7 +120,7 @@ def table(
     ambiguity: choices.Ambiguity = options.AMBIGUITY,
     skip: bool = options.SKIP_BAD,
     licence: list[str] = options.LICENCE,
-    as_json: bool = options.as_json("a summary"),
+    as_json: bool = options.as_json("Print JSON (a summary)."),
 ) -> None:
     """Read facts from tables with the columns head, relation, tail, and optionally source and date.
 

@@ -1,4 +1,4 @@
-"""Flags in place of parameters: the library names parameters in backticks, a user of the command line types flags."""
+"""Translate parameter names into flags: errors of the library name parameters, users of the command line type flags."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ PARAMETER = re.compile(r"`(\w+)`")
 
 
 def with_flags(message: str) -> str:
-    """A message of the library with each parameter, such as `min_count`, as the flag that sets it, --min-count."""
+    """The message with each parameter in backticks, such as `min_count`, replaced by its flag, --min-count."""
     return PARAMETER.sub(lambda match: flags().get(match[1], match[0]), message) if "`" in message else message
 
 
 @cache
 def flags() -> dict[str, str]:
-    """The flag of each parameter over all commands; arguments have none."""
+    """Map each parameter of any command to its flag; positional arguments have no flag."""
     from cogstage.cli.main import app
 
     return _flags_of(typer.main.get_command(app))

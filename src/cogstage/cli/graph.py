@@ -1,4 +1,4 @@
-"""``cogstage graph``: build a co-occurrence graph, import one, look at one."""
+"""``cogstage graph``: build, import, merge, roll up and describe co-occurrence graphs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ app.command("build", epilog=graph_build.EXAMPLE)(graph_build.build)
 app.add_typer(graph_import.app, name="import")
 
 GRAPH = input_argument(..., help="Graph folder.", metavar="GRAPH")
-OUT = options.out("graph folder; an existing graph is replaced")
+OUT = options.out("Output folder; an existing graph is replaced.")
 
 
 @app.command("formats", epilog="Example: cogstage graph formats --json")
 def formats(as_json: bool = options.as_json()) -> None:
-    """List the input formats of `graph build`, with their options."""
+    """List the input formats of `graph build` and their options."""
     from cogstage.corpus.readers import COMMON_OPTIONS, readers
 
     kinds = sorted(readers().items())
@@ -38,14 +38,14 @@ def formats(as_json: bool = options.as_json()) -> None:
 @app.command("context", epilog="Example: cogstage graph context notes.csv --lexicon terms.tsv --examples 10")
 def context(
     documents: list[str] = graph_build.DOCUMENTS,
-    lexicon: list[str] = options.lexicon(graph_build.LEXICON_COLUMNS, ...),
+    lexicon: list[str] = options.lexicon(graph_build.LEXICON, ...),
     examples: int = output_option(5, min=1, help="Number of examples per category.", metavar="N"),
     context_rules: str | None = options.CONTEXT_RULES,
     format: str = options.FORMAT,
     skip: bool = options.SKIP_BAD,
     as_json: bool = options.as_json(),
 ) -> None:
-    """Show mentions that are left out as negated, family, hypothetical or historical."""
+    """Show examples of mentions that are not counted: negated, family, hypothetical or historical."""
     from dataclasses import asdict
 
     from cogstage.corpus.annotate import Annotator
@@ -67,11 +67,11 @@ def context(
 
 @app.command("merge", epilog="Example: cogstage graph merge site-a site-b --out all")
 def merge(
-    graphs: list[Path] = input_argument(..., help="Graph folders counted with the same options.", metavar="FOLDER"),
+    graphs: list[Path] = input_argument(..., help="Graph folders, built with the same options.", metavar="FOLDER"),
     out: Path = OUT,
     as_json: bool = options.as_json(),
 ) -> None:
-    """Add up the counts of several graphs, such as sites or months."""
+    """Add up the counts of several graphs, for example from several sites or months."""
     from cogstage.graph.merge import merge_folders
 
     merged = merge_folders(graphs, out)
@@ -87,13 +87,13 @@ def roll_up(
         ...,
         "--map",
         metavar="LEVEL|TABLE",
-        help="Target level or mapping table, as for --roll-up of `graph build`.",
+        help="Level or mapping table, as for --roll-up in `graph build`.",
     ),
     out: Path = OUT,
     vocabulary: Path | None = options.VOCABULARY,
     as_json: bool = options.as_json(),
 ) -> None:
-    """Replace the codes of an existing graph by their ancestors, where sums of counts are exact."""
+    """Replace the codes of an existing graph by broader concepts, if the summed counts are exact."""
     from cogstage.graph.cooccurrence import Graph
     from cogstage.graph.roll_up import read_roll_up, roll_up_graph
 

@@ -17,13 +17,13 @@ EXAMPLE = (
     "--per patient --suppress-below 11 --out graph"
 )
 DOCUMENTS = input_argument(..., help="Documents or coded records: files, folders or glob patterns.", metavar="FILE")
-LEXICON_COLUMNS = "columns term, concept, name, type; may be repeated"
+LEXICON = "Lexicon table (columns term, concept, name, type); may be repeated."
 
 
 def build(
     documents: list[str] = DOCUMENTS,
-    out: Path = options.out("graph folder; an existing graph is replaced"),
-    lexicon: list[str] | None = options.lexicon(LEXICON_COLUMNS),
+    out: Path = options.out("Output folder; an existing graph is replaced."),
+    lexicon: list[str] | None = options.lexicon(LEXICON),
     unit: choices.Unit = count_option(
         "auto",
         help="Unit within which terms co-occur; auto uses patient-window for coded records and document for text.",
@@ -33,50 +33,52 @@ def build(
     level: choices.Level = options.level("concept"),
     min_count: int = options.MIN_COUNT,
     suppress_below: int = privacy_option(
-        0, help="Leave out terms and edges with fewer patients (or documents).", metavar="N"
+        0, help="Leave out terms and edges of fewer than N patients (or documents).", metavar="N"
     ),
     private: str | None = privacy_option(
         None,
         metavar="EPS,DELTA,M",
-        help="Differentially private release; each patient contributes at most M pairs.",
+        help="Release with differential privacy; each patient contributes at most M pairs.",
     ),
-    order: bool = count_option(False, "--order", help="Also count which of two terms each patient has first."),
+    order: bool = count_option(False, "--order", help="Also count which of two terms came first in each patient."),
     lag: str = count_option(
-        "90d", help="With --order: longest time between the two terms, such as 90d, or any.", metavar="DAYS"
+        "90d", help="Longest time between two terms for --order, such as 90d; any means no limit.", metavar="DAYS"
     ),
     until: str | None = count_option(None, metavar="YEAR|DATE", help="Leave out documents after this year or day."),
     copies: choices.Copies = count_option(
         "auto",
-        help="What to do with nearly equal notes of one patient; auto drops them if there are patient identifiers.",
+        help="What to do with copied notes of a patient; auto drops them if there are patient identifiers.",
     ),
-    corpus: str | None = input_option(None, help="What the documents are, for the About page.", metavar="TEXT"),
+    corpus: str | None = input_option(
+        None, help="Description of the documents, for the explorer's About page.", metavar="TEXT"
+    ),
     keep_examples: int = privacy_option(
         0,
-        help="Keep up to N documents of each pair, with the sentences that name it; not with --suppress-below.",
+        help="Keep up to N example documents per pair, with the sentences that mention it; not for protected counts.",
         metavar="N",
     ),
     examples_of_patients: bool = privacy_option(
         False,
         "--examples-of-patients",
-        help="With --keep-examples: keep words of patients too. Only where all readers may see them.",
+        help="Allow --keep-examples for patient records; only if all users of the model may read them.",
     ),
     keep_context: bool = count_option(
         False, "--keep-context", help="Also count negated, family, hypothetical and historical mentions."
     ),
     content: choices.Content = count_option(
-        "auto", help="What to count in a document; auto uses the text where there is a lexicon and a text."
+        "auto", help="What to count in a document; auto counts the text if there is a lexicon, otherwise the codes."
     ),
     ambiguity: choices.Ambiguity = options.AMBIGUITY,
     stop_list: Path | None = input_option(None, help="Terms of the lexicon to ignore, one per line.", metavar="FILE"),
     roll_up: str | None = count_option(
         None,
         metavar="LEVEL|TABLE",
-        help="Replace codes by ancestors: standard, ingredient, atc1 to atc5, snomed1 to snomed9, or a table.",
+        help="Replace codes by broader concepts: standard, ingredient, atc1 to atc5, snomed1 to snomed9, or a table.",
     ),
     vocabulary: Path | None = options.VOCABULARY,
     add_to: Path | None = input_option(
         None,
-        help="Graph folder to extend: count only new files and add them to its counts.",
+        help="Graph folder to extend; only new files are counted and added.",
         metavar="FOLDER",
     ),
     variants: bool = count_option(False, "--variants", help="Also match plural and hyphen variants of terms."),
@@ -85,12 +87,10 @@ def build(
     format: str = options.FORMAT,
     column: list[str] | None = input_option(
         None,
-        metavar="OURS=THEIRS",
-        help="Name of a column in the input table, such as text=note_text; may be repeated.",
+        metavar="COLUMN=NAME",
+        help="Name of a column in your table, such as text=note_text; may be repeated.",
     ),
-    date_format: str | None = input_option(
-        None, help="Format of dates in the input table, such as %d/%m/%Y.", metavar="FORMAT"
-    ),
+    date_format: str | None = input_option(None, help="Date format in your table, such as %d/%m/%Y.", metavar="FORMAT"),
     ids_across_files: bool = input_option(
         False, "--ids-across-files", help="Treat equal doc_id values in different files as one document."
     ),
@@ -99,14 +99,16 @@ def build(
         metavar="NAME=VALUE",
         help="Option of the input format, such as tables=note,drug_exposure; may be repeated.",
     ),
-    engine: choices.EngineName = run_option("local", help="Where to count."),
+    engine: choices.EngineName = run_option("local", help="Counting engine."),
     master: str = run_option("local[*]", help="Spark master, such as local[*] or spark://host:port.", metavar="URL"),
     memory: str = run_option(
         "4GB", help="Memory limit for counting; the rest is kept on disk next to --out.", metavar="SIZE"
     ),
-    workers: int | None = options.workers(None, "that annotate; all cores by default"),
-    resume: bool = options.resume("the finished part of a build is kept next to --out"),
-    seed: int | None = options.seed("noise of --private; only for tests, never for a real release", None),
+    workers: int | None = options.workers(None, "Number of processes (default: one per core)."),
+    resume: bool = options.resume("Continue an interrupted run; finished work is kept next to --out."),
+    seed: int | None = options.seed(
+        "Random seed, for the noise of --private; for tests only, never for a real release.", None
+    ),
     skip: bool = options.SKIP_BAD,
     licence: list[str] = options.LICENCE,
     as_json: bool = options.as_json(),

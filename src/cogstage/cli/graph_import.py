@@ -11,7 +11,7 @@ from cogstage.cli.console import progress, save_graph, say_skipped
 from cogstage.cli.options import input_argument, input_option
 
 app = CommandGroup("Import existing co-occurrence counts.")
-OUT = options.out("graph folder; an existing graph is replaced")
+OUT = options.out("Output folder; an existing graph is replaced.")
 
 
 @app.command("edges", epilog="Example: cogstage graph import edges pairs.tsv --terms terms.tsv --out graph")
@@ -51,7 +51,7 @@ def import_finlayson(
     licence: list[str] = options.LICENCE,
     as_json: bool = options.as_json(),
 ) -> None:
-    """Import the counts of 20 million clinical notes that Finlayson et al. published in 2014."""
+    """Import the published counts of 20 million clinical notes by Finlayson et al. (2014)."""
     from cogstage.graph.importers import import_finlayson as read
     from cogstage.graph.options import parse_window
 
@@ -64,14 +64,16 @@ def import_finlayson(
     "--strings term_string_mapping.pkl --concepts term_concept_mapping.pkl --out graph",
 )
 def import_xmedrela(
-    neighbours: Path = input_argument(..., help="Pickle: term id to a list of (term id, weight).", metavar="FILE"),
+    neighbours: Path = input_argument(
+        ..., help="Pickle file that maps a term id to a list of (term id, weight).", metavar="FILE"
+    ),
     out: Path = OUT,
-    strings: Path | None = input_option(None, help="Pickle: term id to string.", metavar="FILE"),
-    concepts: Path | None = input_option(None, help="Pickle: term id to concept.", metavar="FILE"),
+    strings: Path | None = input_option(None, help="Pickle file that maps term ids to strings.", metavar="FILE"),
+    concepts: Path | None = input_option(None, help="Pickle file that maps term ids to concepts.", metavar="FILE"),
     licence: list[str] = options.LICENCE,
     as_json: bool = options.as_json(),
 ) -> None:
-    """Import the published pickles of X-MedRELA, without executing code in them."""
+    """Import the published pickle files of X-MedRELA, without executing any code in them."""
     from cogstage.graph.importers import import_xmedrela as read
 
     save_graph(read(neighbours, strings, concepts), out, as_json, licence)

@@ -40,7 +40,7 @@ app.command("mcp")(mcp.mcp)
 
 
 def show_version(wanted: bool) -> None:
-    """Print the version and stop."""
+    """Print the version and exit."""
     if wanted:
         from cogstage.artefact import software_version
 
@@ -52,7 +52,7 @@ def show_version(wanted: bool) -> None:
 def options(
     debug: bool = typer.Option(False, "--debug", help="Show the traceback if a command fails."),
     version: bool = typer.Option(
-        False, "--version", help="Show the version and stop.", is_eager=True, callback=show_version
+        False, "--version", help="Show the version and exit.", is_eager=True, callback=show_version
     ),
 ) -> None:
     """Options before the command."""

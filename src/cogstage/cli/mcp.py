@@ -1,4 +1,4 @@
-"""``cogstage mcp``: the agent interface over a model."""
+"""``cogstage mcp``: the agent interface."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ def mcp(
     require_private: bool = options.REQUIRE_PRIVATE,
     hide_counts: bool = options.HIDE_COUNTS,
 ) -> None:
-    """Serve predict, explain, discover, evidence and term search to agents (Model Context Protocol).
+    """Serve a model to AI agents over the Model Context Protocol.
+
+    The tools are search_terms, predict, explain, discover and evidence.
 
     Example: cogstage mcp model
     """

@@ -1,6 +1,6 @@
-"""Options that several commands share: one name, one meaning and one help text each.
+"""Options that several commands share: one name and one meaning each.
 
-The words before the first mark of the help text are the same in every command; what follows is the detail.
+The help text begins with the same words in every command; details follow the first punctuation mark.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STUDY = input_argument(..., help="Study folder made by `cogstage study create`."
 CORRECTIONS = input_option(
     None,
     "--corrections",
-    help="Table of verdicts on triples (columns head, relation, tail, verdict).",
+    help="Table of corrections: triples marked right or wrong (columns head, relation, tail, verdict).",
     metavar="TABLE",
 )
 OUTCOMES = input_option(
@@ -44,37 +44,39 @@ FORMAT = input_option(
 )
 
 
-def graph(detail: str = "", default: Any = ...) -> Any:
+def graph(help: str = "Graph folder.", default: Any = ...) -> Any:
     """``--graph``."""
-    return input_option(default, "--graph", "-g", help=_with("Graph folder", detail), metavar="FOLDER")
+    return input_option(default, "--graph", "-g", help=help, metavar="FOLDER")
 
 
-def dataset(detail: str = "", default: Any = ...) -> Any:
+def dataset(help: str = "Data set folder.", default: Any = ...) -> Any:
     """``--dataset``."""
-    return input_option(default, "--dataset", "-d", help=_with("Data set folder", detail), metavar="FOLDER")
+    return input_option(default, "--dataset", "-d", help=help, metavar="FOLDER")
 
 
-def lexicon(detail: str, default: Any = None) -> Any:
+def lexicon(help: str, default: Any = None) -> Any:
     """``--lexicon``."""
-    return input_option(default, "--lexicon", "-l", help=_with("Lexicon table", detail), metavar="TABLE")
+    return input_option(default, "--lexicon", "-l", help=help, metavar="TABLE")
 
 
 # Counting
-WINDOW = count_option("1d", "--window", help="Length of the time window, for --unit patient-window.")
-PER = count_option("bin", "--per", help="Count every window, or each patient once, for --unit patient-window.")
+WINDOW = count_option("1d", "--window", help="Length of the time window, for counts in patient windows.")
+PER = count_option(
+    "bin", "--per", help="Count every window (bin) or each patient once (patient), for counts in patient windows."
+)
 MIN_COUNT = count_option(1, "--min-count", help="Leave out terms with a lower count.", metavar="N")
 CONTEXT_RULES = count_option(
     None,
     "--context-rules",
     metavar="FILE|de|es",
-    help="Rules for negation and other context in text that is not English.",
+    help="Context rules (negation and so on) for other languages than English; de, es or your own file.",
 )
 AMBIGUITY = count_option("first", "--ambiguity", help="What to do with a name that has several concepts.")
 
 
 def level(default: str) -> Any:
     """``--level``."""
-    return count_option(default, "--level", help="What a node stands for.")
+    return count_option(default, "--level", help="What a node represents.")
 
 
 # Model and method
@@ -87,30 +89,30 @@ RANKING_HEADS = model_option(
 )
 
 
-def relation(detail: str, default: Any = None) -> Any:
+def relation(help: str, default: Any = None) -> Any:
     """``--relation``."""
-    return model_option(default, "--relation", "-r", help=_with("Relation", detail), metavar="NAME")
+    return model_option(default, "--relation", "-r", help=help, metavar="NAME")
 
 
-def seed(detail: str = "", default: Any = 0, **more: Any) -> Any:
+def seed(help: str = "Random seed.", default: Any = 0, **more: Any) -> Any:
     """``--seed``."""
-    return model_option(default, "--seed", help=_with("Random seed", detail), metavar="N", **more)
+    return model_option(default, "--seed", help=help, metavar="N", **more)
 
 
-def reasons(detail: str, default: Any = None, **more: Any) -> Any:
+def reasons(help: str, default: Any = None, **more: Any) -> Any:
     """``--reasons``."""
-    return model_option(default, "--reasons", "-k", help=_with("Number of reasons", detail), metavar="N", **more)
+    return model_option(default, "--reasons", "-k", help=help, metavar="N", **more)
 
 
-def pairs_per_reviewer(detail: str) -> Any:
+def pairs_per_reviewer(help: str) -> Any:
     """``--pairs-per-reviewer``."""
-    return model_option(20, "--pairs-per-reviewer", help=_with("Number of pairs per reviewer", detail), metavar="N")
+    return model_option(20, "--pairs-per-reviewer", help=help, metavar="N")
 
 
 # Execution
 HOST = run_option("127.0.0.1", "--host", help="Address to listen on.", metavar="ADDRESS")
 ALLOWED_HOSTS = run_option(
-    "", "--allowed-hosts", help="Other host names to answer to, comma-separated; * allows any.", metavar="NAMES"
+    "", "--allowed-hosts", help="Additional host names to accept, comma-separated; * accepts any.", metavar="NAMES"
 )
 TRUSTED_PROXIES = run_option(
     "",
@@ -118,9 +120,9 @@ TRUSTED_PROXIES = run_option(
     help="Addresses or networks of proxies whose X-Forwarded-For header is trusted, comma-separated.",
     metavar="ADDRESSES",
 )
-URL = run_option(None, "--url", help="Public address, if a proxy stands in front of the server.", metavar="URL")
+URL = run_option(None, "--url", help="Public address, if the server runs behind a proxy.", metavar="URL")
 REQUIRE_PRIVATE = privacy_option(
-    False, "--require-private", help="Refuse a model whose counts were not suppressed or privatised."
+    False, "--require-private", help="Refuse a model whose counts are neither suppressed nor differentially private."
 )
 HIDE_COUNTS = privacy_option(False, "--hide-counts", help="Never show co-occurrence counts.")
 DATABASE = run_option(
@@ -137,31 +139,31 @@ def port(default: int) -> Any:
     return run_option(default, "--port", min=1, max=65535, help="Port to listen on.", metavar="PORT")
 
 
-def workers(default: Any, detail: str, **more: Any) -> Any:
+def workers(default: Any, help: str, **more: Any) -> Any:
     """``--workers``."""
-    return run_option(default, "--workers", help=_with("Number of processes", detail), metavar="N", **more)
+    return run_option(default, "--workers", help=help, metavar="N", **more)
 
 
-def resume(detail: str) -> Any:
+def resume(help: str) -> Any:
     """``--resume``."""
-    return run_option(False, "--resume", help=_with("Continue an interrupted run", detail))
+    return run_option(False, "--resume", help=help)
 
 
 # Output
-def out(detail: str, default: Any = ..., metavar: str = "FOLDER") -> Any:
+def out(help: str = "Output folder.", default: Any = ..., metavar: str = "FOLDER") -> Any:
     """``--out``."""
-    return output_option(default, "--out", "-o", help=_with("Where to write", detail), metavar=metavar)
+    return output_option(default, "--out", "-o", help=help, metavar=metavar)
 
 
-def as_json(detail: str = "") -> Any:
+def as_json(help: str = "Print JSON.") -> Any:
     """``--json``."""
-    return output_option(False, "--json", help=_with("Print JSON", detail))
+    return output_option(False, "--json", help=help)
 
 
 LICENCE = output_option(
     [],
     "--licence",
-    help="Source and licence of the input, kept with the result and shown by `cogstage report`; may be repeated.",
+    help="Source and licence of the input, saved with the result and shown by `cogstage report`; may be repeated.",
     metavar="TEXT",
 )
 
@@ -169,7 +171,3 @@ LICENCE = output_option(
 def top(default: int) -> Any:
     """``--top``."""
     return output_option(default, "--top", min=1, help="Number of rows to show.", metavar="N")
-
-
-def _with(meaning: str, detail: str) -> str:
-    return f"{meaning}{f': {detail}' if detail else ''}."

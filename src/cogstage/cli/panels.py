@@ -1,4 +1,4 @@
-"""Headings under which ``--help`` groups the options; the same words for every command."""
+"""Headings of the groups of options in ``--help``, shared by all commands."""
 
 from __future__ import annotations
 

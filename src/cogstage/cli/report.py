@@ -16,11 +16,11 @@ def report(
     folder: Path = input_argument(..., help="Graph, facts, data set or model folder.", metavar="FOLDER"),
     output_format: choices.OutputFormat = output_option("text", "--output-format", help="Output format."),
     as_json: bool = options.as_json(),
-    out: Path | None = options.out("a file, instead of printing", None, "FILE"),
+    out: Path | None = options.out("Output file. Default: print to the terminal.", None, "FILE"),
 ) -> None:
-    """Show what a folder holds: sources, licences, versions, hashes, dates, privacy and figures.
+    """Show where the content of a folder comes from: sources, licences, hashes, dates, privacy and figures.
 
-    The files are compared with their hashes first. The folder's own REPORT.md has the same content without the dates.
+    All files are first checked against their hashes. REPORT.md in the folder has the same content, without dates.
 
     Example: cogstage report model --output-format html --out model.html
     """

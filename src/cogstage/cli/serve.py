@@ -1,4 +1,4 @@
-"""``cogstage serve``: the explorer and the JSON API over a model."""
+"""``cogstage serve``: the explorer and the JSON API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def serve(
     model: Path = options.MODEL,
     host: str = options.HOST,
     port: int = options.port(8764),
-    workers: int = options.workers(1, "that share the model's memory", min=1, max=64),
+    workers: int = options.workers(1, "Number of processes; they share the memory of the model.", min=1, max=64),
     rate_limit: int = run_option(
         0, min=0, help="Requests per minute for each client and worker; 0 means no limit.", metavar="N"
     ),

@@ -1,4 +1,4 @@
-"""``cogstage study``: the blind expert study, from drawing its cases to the report."""
+"""``cogstage study``: run a blind expert study."""
 
 from __future__ import annotations
 
@@ -24,40 +24,44 @@ def create(
         "-s",
         metavar="NAME=PATH",
         help="Source of reasons: prediction records, a table of reasons, or a model or graph folder. "
-        "Give two or more (crossover: one).",
+        "Give two or more, or one for crossover.",
     ),
-    out: Path = options.out("study folder; an existing study is never replaced"),
+    out: Path = options.out("Output folder; an existing study is never replaced."),
     dataset: Path | None = options.dataset(
-        "its test pairs carry the labels; without it the records need a `label` field", None
+        "Data set folder; provides the labels of its test pairs. Without it, records need a `label` field.", None
     ),
     corrections: Path | None = options.CORRECTIONS,
     protocol: choices.ProtocolName = model_option(
         "sets", help="Study protocol: sets asks whose reasons help more; crossover asks whether reasons help at all."
     ),
-    pairs_per_reviewer: int = options.pairs_per_reviewer("with --protocol crossover; half of them wrongly predicted"),
+    pairs_per_reviewer: int = options.pairs_per_reviewer(
+        "Number of pairs per reviewer, for --protocol crossover; half of the predictions are wrong."
+    ),
     cases: int = model_option(30, help="Number of correctly predicted positives.", metavar="N"),
     false_positives: int = model_option(0, help="Number of extra cases: negatives predicted positive.", metavar="N"),
     false_negatives: int = model_option(0, help="Number of extra cases: positives predicted negative.", metavar="N"),
-    repeats: int = model_option(0, help="Number of cases shown twice, to measure self-consistency.", metavar="N"),
-    without_rationales: int = model_option(
-        0, help="Number of extra cases judged without reasons; also asks for trust in every case.", metavar="N"
+    repeats: int = model_option(
+        0, help="Number of cases shown twice, to measure how consistent reviewers are.", metavar="N"
     ),
-    per_set: int = options.reasons("shown in each set", 5),
-    relation: str | None = options.relation("all by default"),
+    without_rationales: int = model_option(
+        0, help="Number of extra cases judged without reasons; every case then also asks for trust.", metavar="N"
+    ),
+    per_set: int = options.reasons("Number of reasons (in each set).", 5),
+    relation: str | None = options.relation("Relation. Default: all relations."),
     judged_by: choices.JudgedBy = model_option(
-        "all", help="Whose predictions decide that a case is correct: all sources, or the first."
+        "all", help="Sources that must predict a case correctly: all, or only the first."
     ),
     threshold: float = model_option(0.5, help="Probability at which a prediction counts as positive.", metavar="P"),
     title: str | None = output_option(None, help="Title shown to reviewers.", metavar="TEXT"),
     consent: Path | None = output_option(
-        None, help="Text that reviewers must agree to before they start.", metavar="FILE"
+        None, help="Text file that reviewers must agree to before they start.", metavar="FILE"
     ),
     contact: str = output_option("", help="Contact shown to reviewers.", metavar="TEXT"),
     seed: int = options.seed(),
     database: str | None = options.DATABASE,
     as_json: bool = options.as_json(),
 ) -> None:
-    """Sample the cases of a study and write its folder; prints the administrator's password once.
+    """Create a study: sample its cases and print the administrator's password once.
 
     Example: cogstage study create -s open=open.jsonl -s closed=closed.jsonl --repeats 5 --seed 1 -o study
     """
@@ -93,17 +97,17 @@ def create(
 @app.command()
 def report(
     study: Path = options.STUDY,
-    out: Path = options.out("folder for the report and the raw answers"),
+    out: Path = options.out("Output folder, for the report and the raw answers."),
     names: bool = output_option(False, "--names", help="Show reviewers' names instead of R1, R2 and so on."),
     include_unfinished: bool = model_option(
         False, "--include-unfinished", help="Include reviewers who did not answer everything in the main figures."
     ),
     draws: int = model_option(2000, min=10, max=100_000, help="Number of bootstrap samples per interval.", metavar="N"),
-    seed: int = options.seed("of the bootstrap"),
+    seed: int = options.seed(),
     database: str | None = options.DATABASE,
     as_json: bool = options.as_json(),
 ) -> None:
-    """Compute the results with intervals, tests and agreement, and write them out with the raw answers.
+    """Write a report with intervals, significance tests and agreement, and the raw answers.
 
     Example: cogstage study report study -o report
     """
@@ -127,16 +131,18 @@ def report(
 
 @app.command()
 def power(
-    accuracy: float = model_option(0.75, help="Expected share of correct verdicts without reasons.", metavar="P"),
+    accuracy: float = model_option(0.75, help="Expected share of correct judgements without reasons.", metavar="P"),
     gain: float = model_option(0.10, help="Smallest gain from reasons that the study should detect.", metavar="P"),
     reviewers: int = model_option(24, help="Number of reviewers; must be even.", metavar="N"),
-    pairs_per_reviewer: int = options.pairs_per_reviewer("half of them with reasons"),
+    pairs_per_reviewer: int = options.pairs_per_reviewer(
+        "Number of pairs per reviewer; half of them are shown with reasons."
+    ),
     reviewer_spread: float = model_option(0.5, help="Standard deviation between reviewers, in log-odds.", metavar="SD"),
     pair_spread: float = model_option(1.5, help="Standard deviation between pairs, in log-odds.", metavar="SD"),
     studies: int = model_option(
         1000, min=100, max=100_000, help="Number of simulated studies per design.", metavar="N"
     ),
-    seed: int = options.seed("of the simulation"),
+    seed: int = options.seed(),
     as_json: bool = options.as_json(),
 ) -> None:
     """Estimate by simulation how many reviewers and pairs a crossover study needs.

@@ -31,7 +31,7 @@ def serve(
     trusted_proxies: str = options.TRUSTED_PROXIES,
     database: str | None = options.DATABASE,
 ) -> None:
-    """Serve the study's pages to reviewers and administrator until stopped.
+    """Serve the study to reviewers and the administrator until stopped.
 
     Example: cogstage study serve study --url https://study.example.org
     """
@@ -48,13 +48,13 @@ def serve(
     typer.echo(f"Study at {address.url}, administrator at {address.url}/admin (stop with Ctrl-C)", err=True)
     if secure and not address.is_https:
         typer.echo(
-            "Cookies are for https only: put a TLS proxy before this and give --url, or give --tls-cert and --tls-key",
+            "Cookies are sent over https only: set --url and use a TLS proxy, or set --tls-cert and --tls-key",
             err=True,
         )
-    # On loopback the server knows its own address; elsewhere only its administrator knows how reviewers reach it.
+    # On loopback the server knows its public address; elsewhere only the administrator knows it.
     link_base = address.url if public or address.host in LOOPBACK else None
     if link_base is None:
-        typer.echo("No links can be made on the administrator's page without --url", err=True)
+        typer.echo("The administrator's page cannot create links without --url", err=True)
     run(create_study_app(opened, public, secure, address.access, link_base), address)
 
 
@@ -66,7 +66,7 @@ def invite(
     database: str | None = options.DATABASE,
     as_json: bool = options.as_json(),
 ) -> None:
-    """Create personal links for reviewers; each is printed once and stored hashed.
+    """Create personal links for reviewers; each link is printed once and stored as a hash.
 
     Example: cogstage study invite study "Dr Ada Lovelace" "Dr John Snow" --url https://study.example.org
     """
@@ -74,7 +74,9 @@ def invite(
     from cogstage.web.serving import Address
 
     if public_url is None:
-        raise UsageError("links need the address that reviewers use, for example --url https://study.example.org")
+        raise UsageError(
+            "links need the public address of the study; set it with --url, for example --url https://study.example.org"
+        )
     Address(public_url=public_url).check()
     opened = open_folder(study, database)
     try:
@@ -120,7 +122,7 @@ def admin_password(
     generate: bool = output_option(False, "--generate", help="Generate a random password and print it."),
     database: str | None = options.DATABASE,
 ) -> None:
-    """Set the administrator's password, typed or from standard input, and end their sessions.
+    """Set the administrator's password, typed or from standard input, and end the administrator's sessions.
 
     Example: cogstage study admin-password study --generate
     """
@@ -142,14 +144,14 @@ def admin_password(
 
 
 def upgrade(study: Path = options.STUDY, database: str | None = options.DATABASE) -> None:
-    """Upgrade a study made by an older version. Make a copy first.
+    """Upgrade the database of a study made by an older version. Make a copy first.
 
     Example: cogstage study upgrade study
     """
     from cogstage.study.folder import open_folder
 
     open_folder(study, database, upgrade=True).close()
-    typer.echo("The study's tables are up to date.")
+    typer.echo("The database of the study is up to date.")
 
 
 COMMANDS = {

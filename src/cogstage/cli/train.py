@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def show_options(wanted: bool) -> None:
-    """Print every option of --set and stop."""
+    """List the options that --set can change, and exit."""
     if wanted:
         from cogstage.model.config import Config
         from cogstage.model.paper import PaperConfig
@@ -33,11 +33,11 @@ def show_options(wanted: bool) -> None:
 
 def train(
     graph: Path = options.graph(),
-    dataset: Path = options.dataset("built on this graph"),
-    out: Path = options.out("model folder"),
-    relation: list[str] = options.relation("all by default; may be repeated", []),
+    dataset: Path = options.dataset("Data set folder; must be built on this graph."),
+    out: Path = options.out(),
+    relation: list[str] = options.relation("Relation; may be repeated. Default: all relations.", []),
     world: choices.World = model_option(
-        "open", help="World: open uses recognised triples as reasons; closed uses known facts only."
+        "open", help="Triples that can be reasons: known facts and recognised triples (open), or known facts (closed)."
     ),
     preset: choices.Preset = model_option("default", help="Model configuration; paper is the published model."),
     settings: list[str] = model_option(
@@ -47,8 +47,8 @@ def train(
         metavar="NAME=VALUE",
     ),
     seed: int = options.seed(),
-    resume: bool = options.resume("from the checkpoint in --out"),
-    checkpoint_every: float = run_option(30.0, min=0, help="Time between two checkpoints.", metavar="SECONDS"),
+    resume: bool = options.resume("Continue an interrupted run, from the checkpoint in --out."),
+    checkpoint_every: float = run_option(30.0, min=0, help="Time between checkpoints.", metavar="SECONDS"),
     time_limit: float | None = run_option(
         None, help="Stop after this time and keep the best model so far.", metavar="MINUTES"
     ),
@@ -59,11 +59,11 @@ def train(
     list_options: bool = model_option(
         False,
         "--options",
-        help="Show every option of --set and stop.",
+        help="List the options that --set can change, and exit.",
         is_eager=True,
         callback=show_options,
     ),
-    as_json: bool = options.as_json("the final metrics"),
+    as_json: bool = options.as_json("Print JSON (the final metrics)."),
 ) -> None:
     """Train a model on a graph and a data set.
 
@@ -83,7 +83,7 @@ def train(
 
     config = preset_config(preset).replace(world=world).parse(settings)
     if time_limit is not None and time_limit <= 0:
-        raise UsageError(f"--time-limit {time_limit}: must be above 0 minutes")
+        raise UsageError(f"--time-limit {time_limit}: must be greater than 0 minutes")
     check_output(out)
     model = CogStage(relation or "all", preset=preset, seed=seed, **config.to_dict())
     processes = join()

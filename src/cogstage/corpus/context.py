@@ -128,7 +128,7 @@ def rules_named(name: str | None) -> ContextRules | None:
 def _effect(cells: Sequence[str], where: str) -> CueEffect | None:
     _, categories, direction, reach = cells[:4]
     if direction not in DIRECTIONS:
-        raise CogstageError(f"{where}, column direction: {direction!r} is none of {', '.join(DIRECTIONS)}")
+        raise CogstageError(f"{where}, column direction: {direction!r} must be one of {', '.join(DIRECTIONS)}")
     if reach and not reach.isdigit():
         raise CogstageError(f"{where}, column reach: {reach!r} is not a number of tokens")
     if direction == "nothing":

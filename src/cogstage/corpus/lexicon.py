@@ -154,7 +154,9 @@ class Lexicon:
             rows.add(entry, stopped)
         named = _settle(rows.concepts_by_term(), ambiguity)
         if not named:
-            raise CogstageError(f"{where}: the lexicon holds no terms (or the stop list and ambiguity rule took them)")
+            raise CogstageError(
+                f"{where}: the lexicon has no terms (or the stop list and the ambiguity rule removed all of them)"
+            )
         numbers: dict[str, int] = {}
         per_term = [[numbers.setdefault(c, len(numbers)) for c in concepts] for concepts in named.values()]
         keys, pattern_terms = list(named), list(range(len(named)))
@@ -313,7 +315,9 @@ def _encode(keys: Sequence[tuple[str, ...]], where: str) -> tuple[tuple[str, ...
         for token in key:
             uses[token] = uses.get(token, 0) + 1
     if len(uses) > MOST_TOKENS - 10_000:  # leaves room for the words of context rules
-        raise CogstageError(f"{where}: {len(uses):,} different words, at most {MOST_TOKENS - 10_000:,} can be held")
+        raise CogstageError(
+            f"{where}: {len(uses):,} different words; a lexicon can have at most {MOST_TOKENS - 10_000:,}"
+        )
     # the words of the context rules stand first in every lexicon, so that their matcher is compiled once for all
     cue_tokens = default_rules().tokens
     others = uses.keys() - set(cue_tokens)

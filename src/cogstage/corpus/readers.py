@@ -94,7 +94,7 @@ class Sample:
                 refuse_utf_16(handle, self.path) if self.suffix not in XML else None
                 return handle.read(_SNIFFED).decode("utf-8", "replace")
         except OSError as error:
-            raise CogstageError(f"{self.path} is damaged or cut short: {error}") from error
+            raise CogstageError(f"{self.path} is damaged or truncated: {error}") from error
 
     @cached_property
     def columns(self) -> frozenset[str]:
@@ -190,7 +190,7 @@ class Reader(ABC):
                     document.scope = scope
                     yield document
         except (OSError, EOFError) as error:
-            raise CogstageError(f"{path} is damaged or cut short: {error}") from error
+            raise CogstageError(f"{path} is damaged or truncated: {error}") from error
 
     def parts(self) -> list[list[Path]]:
         """The files in lots that can be read apart from each other, by different machines."""
@@ -252,7 +252,7 @@ def open_reader(
     if format == "auto":
         format = recognise(given[0])
     if format not in known:
-        raise UsageError(f"unknown format {format}; known are {', '.join(sorted(known))}")
+        raise UsageError(f"unknown format {format}; choose one of {', '.join(sorted(known))}")
     kind = known[format]
     files = given if kind.takes_folder else [file for path in given for file in _files_for(kind, path, bad)]
     allowed = {**COMMON_OPTIONS, **kind.options}
@@ -278,7 +278,7 @@ def reader_options(settings: Iterable[str], format: str = "auto") -> dict[str, A
     """Options of readers from ``name=value`` settings as the command line gives them."""
     known = readers()
     if format != "auto" and format not in known:
-        raise UsageError(f"unknown format {format}; known are {', '.join(sorted(known))}")
+        raise UsageError(f"unknown format {format}; choose one of {', '.join(sorted(known))}")
     chosen = [known[format]] if format != "auto" else list(known.values())
     allowed = dict(COMMON_OPTIONS)
     for kind in chosen:
@@ -289,7 +289,7 @@ def reader_options(settings: Iterable[str], format: str = "auto") -> dict[str, A
         name = name.strip().replace("-", "_")
         if name not in allowed or not mark:
             raise UsageError(
-                f"{setting!r} is no option of a reader (name=value); known are {', '.join(sorted(allowed))}"
+                f"{setting!r} is not a reader option (name=value); choose one of {', '.join(sorted(allowed))}"
             )
         options[name] = allowed[name].parse(value.strip())
     return options
@@ -312,4 +312,4 @@ def recognise(path: Path) -> str:
         return best
     if sample.is_folder:
         return recognise(files_in(path)[0])
-    raise UsageError(f"{path}: cannot tell its format; say which of {', '.join(sorted(known))} it is")
+    raise UsageError(f"{path}: format not recognised; set `format` to one of {', '.join(sorted(known))}")

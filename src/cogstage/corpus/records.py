@@ -90,7 +90,7 @@ def _number_as_id(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, (dict, list, tuple, set)):
-        raise ValueError(f"not an identifier but {type(value).__name__}")
+        raise ValueError(f"expected an identifier, not {type(value).__name__}")
     return str(value).strip()
 
 
@@ -114,11 +114,11 @@ def parse_date(value: object, format: str | None = None) -> datetime.date | None
         try:
             return datetime.datetime.strptime(text, format).date()
         except ValueError:
-            raise ValueError(f"{text[:40]!r} is not a date written like {format}") from None
+            raise ValueError(f"{text[:40]!r} is not a date in the format {format}") from None
     if text.endswith(".0"):  # a year or a compact day in a column of floats
         text = text[:-2]
     if compact := _COMPACT.fullmatch(text):
         return datetime.date(*map(int, compact.groups()))
     if partial := _PARTIAL.fullmatch(text):
         return datetime.date(int(partial[1]), int(partial[2] or 1), 1)
-    raise ValueError(f"{text[:40]!r} is not a date (expected like 2011-08-11)")
+    raise ValueError(f"{text[:40]!r} is not a date (expected a date such as 2011-08-11)")

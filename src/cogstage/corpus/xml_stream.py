@@ -23,7 +23,9 @@ def refuse_entities(path: Path) -> None:
     """Raise if the document's prolog declares entities ("billion laughs" and external files come in that way)."""
 
     def declared(name: str, *_: object) -> None:
-        raise CogstageError(f"{path}:{parser.CurrentLineNumber}: declares the entity {name!r}; such XML is not read")
+        raise CogstageError(
+            f"{path}:{parser.CurrentLineNumber}: declares the entity {name!r}; XML with entity declarations is refused"
+        )
 
     def root(*_: object) -> None:
         raise _RootReached

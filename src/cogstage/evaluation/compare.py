@@ -74,41 +74,41 @@ def compare(
     test: bool = False,
     corrections: Corrections | None = None,
 ) -> Comparison:
-    """Run what is missing in ``out``, then write the results, tables and plots of all that is there.
+    """Compare methods: run those that are missing in ``out``, then write all results, tables and plots.
 
     Parameters
     ----------
     graph
         The graph.
     data
-        A data set built on it, or several by name, whose tables stand side by side.
+        A data set built on the graph, or several as a dictionary by name.
     methods
         Names such as "svd+distmult" or "cogstage", or groups such as "paper"; None for the default groups.
     seeds
-        A number (0, 1, ...) or the seeds themselves.
+        Number of seeds, or the seeds themselves.
     out
-        Folder for the results; finished runs in it are kept.
+        Output folder; finished runs in it are reused.
     relations
         The relations to compare on; None for all.
     jobs
-        Runs at a time, each in a process of its own.
+        Number of parallel runs, each in its own process.
     ranking_heads
-        Heads that are ranked, at most; 0 turns ranking off.
+        Largest number of heads to rank; 0 turns ranking off.
     plots
-        Whether to draw.
+        Whether to draw plots.
     progress
-        Where to report progress.
+        Receiver of progress reports.
     test
-        Also measure on the test pairs, and return those figures. Ask for them once, at the end: what was chosen by
-        test figures has no test figures.
+        Whether to evaluate on the test pairs as well and return those figures. Use it once, after all choices are
+        made: figures that guided a choice are no longer test figures.
     corrections
-        Verdicts on triples that CogStage's rows are scored with; what is fitted does not see them.
+        Corrections that are applied to the predictions of CogStage, but not used in training.
 
     Returns
     -------
     Comparison
-        The figures of the dev pairs, or with ``test`` of the test pairs. A run that fails is reported at the end and
-        tried again in the next call.
+        Figures on dev pairs, or on test pairs with ``test``. Failed runs are reported at the end and retried by the
+        next call.
 
     Examples
     --------
@@ -140,8 +140,8 @@ def compare(
     if failed:
         first = next(iter(failed.items()))
         raise CogstageError(
-            f"{len(failed)} of {len(tasks)} parts failed, first {first[0]}: {first[1]}; "
-            "the rest is finished, run again to try those once more"
+            f"{len(failed)} of {len(tasks)} runs failed, the first was {first[0]}: {first[1]}; "
+            "the others are finished, so repeat the command to retry"
         )
     return result
 
@@ -179,9 +179,11 @@ def _prepare(folder: Path, graph: Graph, named: Mapping[str, Dataset]) -> Compar
         with new_folder(folder, KIND, identity) as fresh:
             graph.save(ComparisonFolder(fresh).graph)
     if (folder / "cells").exists():
-        raise UsageError(f"{folder} was written by an earlier version, which kept test figures alone; choose another")
+        raise UsageError(
+            f"{folder} was written by an earlier version that stored only test figures; choose another folder"
+        )
     if read_meta(folder, KIND)["made_with"]["graph"] != graph.hash:
-        raise UsageError(f"{folder} was begun with another graph; choose another folder")
+        raise UsageError(f"{folder} was started with another graph; choose another folder")
     files = ComparisonFolder(folder)
     for name, data in named.items():
         path, about = files.dataset(name), files.dataset(name).with_suffix(".json")
@@ -191,7 +193,7 @@ def _prepare(folder: Path, graph: Graph, named: Mapping[str, Dataset]) -> Compar
                 save_dataset(data, temporary)
             write_text(about, to_json(here))
         elif json.loads(about.read_text(encoding="utf-8")) != here:
-            raise UsageError(f"{folder} was begun with another data set named {name}; choose another folder")
+            raise UsageError(f"{folder} was started with another data set named {name}; choose another folder")
     return files
 
 

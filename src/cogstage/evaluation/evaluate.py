@@ -28,7 +28,7 @@ def evaluate(
     ranking_heads: int = 200,
     progress: Progress = SILENT,
 ) -> dict[str, Any]:
-    """Figures by relation: each metric with its value and 95 % interval.
+    """Evaluate a model: each metric of each relation, with a 95 % interval.
 
     Parameters
     ----------
@@ -37,17 +37,17 @@ def evaluate(
     split
         The pairs to evaluate on.
     relations
-        Relations by name; None for all that the model was trained for and that have pairs in the split.
+        Relations to evaluate; by default all relations of the model that have pairs in the split.
     ranking_heads
-        Heads that are ranked, at most; 0 turns ranking off.
+        Largest number of heads to rank; 0 turns ranking off.
     progress
-        Where to report progress.
+        Receiver of progress reports.
 
     Returns
     -------
     dict
-        ``relations`` holds ``pairs``, ``positives`` and ``metrics`` of each relation. Probabilities are calibrated on
-        dev.
+        ``relations`` maps each relation to its ``pairs``, ``positives`` and ``metrics``. Probabilities are calibrated
+        on dev pairs.
 
     Examples
     --------

@@ -107,7 +107,7 @@ class CogStageMethod:
     def scores(self, head: np.ndarray, tail: np.ndarray, relation: str | None = None) -> np.ndarray:
         """Calibrated probabilities (M,)."""
         if self._model is None:
-            raise CogstageError(f"{self.name} was not fitted yet")
+            raise CogstageError(f"{self.name} is not fitted yet")
         relation = relation or self._relation
         if self._variant.direct:
             return sigmoid(self._direct[relation].logits(self._model.recognised(head, tail, relation)))

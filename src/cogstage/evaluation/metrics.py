@@ -59,13 +59,13 @@ def checked(label: np.ndarray, probability: np.ndarray) -> tuple[np.ndarray, np.
     """Both as float64, or a one-line complaint about what cannot be measured."""
     label, probability = np.asarray(label, np.float64), np.asarray(probability, np.float64)
     if label.shape != probability.shape or label.ndim != 1:
-        raise CogstageError(f"{label.shape} labels and {probability.shape} probabilities do not belong together")
+        raise CogstageError(f"{label.shape} labels and {probability.shape} probabilities do not match")
     if not len(label):
         raise CogstageError("there are no pairs to measure on")
     if not np.isin(label, (0.0, 1.0)).all():
         raise CogstageError("labels must be 0 or 1")
     if not (np.isfinite(probability).all() and probability.min() >= 0.0 and probability.max() <= 1.0):
-        raise CogstageError("a method gave values that are no probabilities (outside 0 to 1, or not a number)")
+        raise CogstageError("a method returned values that are not probabilities (outside 0 to 1, or NaN)")
     return label, probability
 
 

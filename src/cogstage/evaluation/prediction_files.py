@@ -34,7 +34,7 @@ def write_predictions(predictions: Sequence[Prediction], out: Path) -> list[Path
     if form in FORMATS:
         return export(predictions, out, form)
     if form not in ("svg", "png", "html"):
-        raise UsageError(f"{out}: unknown ending; known are .svg, .png, .html, .{', .'.join(FORMATS)}")
+        raise UsageError(f"{out}: unknown file extension; choose one of .svg, .png, .html, .{', .'.join(FORMATS)}")
     if form == "html":
         write_text(out, predictions_text(predictions, "html"))
         return [out]

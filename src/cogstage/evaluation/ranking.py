@@ -34,7 +34,7 @@ def ranks(
         block = heads[start : start + at_once]
         flat = np.asarray(scorer(np.repeat(block, width), np.tile(questions.candidates, len(block))), np.float64)
         if flat.shape != (len(block) * width,) or np.isnan(flat).any():
-            raise CogstageError("a method gave no number for some pair of the ranking")
+            raise CogstageError("a method returned NaN for a pair of the ranking")
         for scores, asked in zip(flat.reshape(len(block), width), by_head[start : start + at_once], strict=True):
             for question in asked.tolist():
                 result[question] = _rank(scores, int(questions.answer[question]), questions.known[question])

@@ -64,16 +64,18 @@ class ReferenceSet:
         for row in read_rows(Path(path), required=("head", "label"), optional=("tail", "outcome"), renames=RENAMES):
             label = LABELS.get(str(row["label"]).strip().lower())
             if label is None:
-                raise CogstageError(f"{row.where('label')}: {row['label']!r} is no label; expected 1 or 0")
+                raise CogstageError(f"{row.where('label')}: {row['label']!r} is not a label; expected 1 or 0")
             outcome = str(row["outcome"] or row["tail"] or "")
             if not row["head"] or not outcome:
                 raise CogstageError(f"{row.where()}: a pair needs a head and a tail or an outcome")
             tails = concepts.get(outcome, (str(row["tail"]),) if row["tail"] else ())
             if not tails and outcomes is None:
-                raise UsageError(f"{row.where()}: the outcome {outcome!r} has no tail; name the table of its concepts")
+                raise UsageError(
+                    f"{row.where()}: the outcome {outcome!r} has no tail; list its concepts in the table of `outcomes`"
+                )
             pairs.append(ReferencePair(str(row["head"]), tails, label, outcome))
         if not pairs:
-            raise UsageError(f"{path} holds no pairs")
+            raise UsageError(f"{path} contains no pairs")
         return cls(tuple(pairs))
 
 
@@ -205,9 +207,9 @@ NOTE = (
 
 
 def evaluate_on_reference(model: CogStage, reference: ReferenceSet, relation: str | None = None) -> ReferenceResult:
-    """AUROC of a model on a reference set, for one of its relations (which a model of several needs to be given)."""
+    """AUROC of a model on a reference set, for one of its relations (required if the model has several)."""
     if relation is None and len(model.relations) > 1:
-        raise UsageError(f"relation: the model has several; choose one of {', '.join(model.relations)}")
+        raise UsageError(f"the model has several relations; set `relation` to one of {', '.join(model.relations)}")
     name = relation or model.relations[0]
     model.check_relation(name)
     return evaluate_reference(
@@ -238,8 +240,8 @@ def evaluate_reference(
     mapped = map_pairs(reference, vocabulary)
     if len(np.unique(mapped.label)) < 2:
         raise UsageError(
-            f"only {len(mapped.label)} of {mapped.asked} reference pairs have both ends in the graph and they lack one "
-            f"of the labels; not there: {', '.join(mapped.missing[:5])}"
+            f"only {len(mapped.label)} of {mapped.asked} reference pairs have both terms in the graph, and all of them "
+            f"have the same label; missing terms: {', '.join(mapped.missing[:5])}"
         )
     number = list(relations).index(relation)
     own = facts.relation == number

@@ -60,7 +60,7 @@ def stability(
 ) -> Stability:
     """Overlap of the top ``k`` triples between models of different seeds, on pairs drawn by ``seed``."""
     if len(models) < 2:
-        raise UsageError("stability compares models of several seeds; give at least two")
+        raise UsageError("stability needs at least two models, trained with different seeds")
     chosen = _sample(data, relation, pairs, seed, split)
     generator = np.random.default_rng(seed)
     tops, chances = [], []

@@ -87,32 +87,32 @@ def build_graph(
     out
         The graph folder; an existing graph is replaced.
     lexicon
-        The terms to look for in text: tables, or a :class:`~cogstage.corpus.lexicon.Lexicon`. Coded records need none.
+        Terms to find in text: tables, or a :class:`~cogstage.corpus.lexicon.Lexicon`. Not needed for coded records.
     options
-        How documents become a graph.
+        What to count and what to leave out.
     stop_list
-        Terms to ignore, or a file of them.
+        Terms to ignore, or a file with one term per line.
     roll_up, vocabulary
-        A level or a table that takes codes to the concepts they are counted as, and the folder of OMOP's concept
-        tables for it (see :func:`cogstage.graph.roll_up.read_roll_up`; an OMOP input is its own).
+        Level or table for replacing codes by broader concepts, and the folder with the OMOP concept tables (see
+        :func:`cogstage.graph.roll_up.read_roll_up`). The folder defaults to the input, if that is OMOP.
     engine, master
-        Where to count, and the Spark master.
+        Counting engine, and the Spark master.
     memory
-        Bytes that counting may hold; more goes to disk beside ``out``.
+        Memory limit for counting, in bytes; the rest is kept on disk next to ``out``.
     workers
-        Processes that annotate; all cores by default.
+        Number of annotation processes; one per core by default.
     resume
-        Continue the work that an interrupted build of the same inputs left beside ``out``.
+        Whether to continue an interrupted build of the same inputs.
     seed
-        For private release alone; by default nobody knows it.
+        Seed of the noise of a private release, for tests only; by default the noise is not reproducible.
     bad, progress
-        What becomes of rows that cannot be read, and where to report progress.
+        How to handle rows that cannot be read, and the receiver of progress reports.
 
     Returns
     -------
     Built
-        The numbers of nodes, edges, documents, units and skipped rows. The graph does not depend on engine, memory,
-        workers or interruptions.
+        Numbers of nodes, edges, documents, units and skipped rows. The graph does not depend on the engine, the memory
+        limit, the number of workers or interruptions.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def _build(
         if not census.units.any():
             if job.finder.lexicon is None:
                 raise CogstageError(
-                    f"{job.reader.files[0]}: no codes in {n_documents:,} documents; terms in text need a lexicon"
+                    f"{job.reader.files[0]}: no codes in {n_documents:,} documents; to count terms, set `lexicon`"
                 )
             job.progress.say("no term of the lexicon was found: the graph is empty")
         _notice_matching(job, engine, census)
@@ -311,18 +311,20 @@ def _check_not_empty(n_nodes: int, n_edges: int, options: BuildOptions) -> None:
         least = threshold(options.private, options.order)
         raise CogstageError(
             f"no pair has a noisy count of τ = {least:,} patients, so the private graph would be empty; "
-            "more data, a larger EPS or DELTA, or a smaller M (private) lower τ"
+            "use more data, or lower τ with a larger EPS or DELTA or a smaller M in `private`"
         )
     if n_nodes == 0:
         return
     if options.suppress_below > 1:
-        reason = f"no two are shared by {options.suppress_below} patients; lower suppress_below or widen the unit"
+        reason = (
+            f"no two occur together in {options.suppress_below} patients; lower `suppress_below` or use a larger `unit`"
+        )
     elif options.unit == "patient-window" and options.window is not None:
-        reason = f"no two are in one window of {options.window} days; choose a larger window, or ever"
+        reason = f"no two occur in one window of {options.window} days; use a larger `window`, or ever"
     elif options.unit == "patient-window":
-        reason = "no patient has two of them; is patient_id the patient and not the record?"
+        reason = "no patient has two of them; check that patient_id identifies patients and not records"
     else:
-        reason = f"no two are in one {options.unit}; for records of patients choose the unit patient-window"
+        reason = f"no two occur in one {options.unit}; for patient records, use the `unit` patient-window"
     raise CogstageError(f"{n_nodes:,} terms but no edges: {reason}")
 
 
@@ -366,7 +368,7 @@ def _lexicon(
     lexicon: Paths | Lexicon | None, options: BuildOptions, stop_list: Any, bad: BadRows, progress: Progress
 ) -> Lexicon | None:
     if lexicon is None and stop_list:
-        raise UsageError("`stop_list` leaves out terms of a lexicon; give `lexicon` too, or neither")
+        raise UsageError("`stop_list` removes terms from a lexicon and requires `lexicon`")
     if lexicon is None or isinstance(lexicon, Lexicon):
         return lexicon
     progress.start("Reading the lexicon")

@@ -30,23 +30,23 @@ FILES = ("terms.parquet", EDGES)
 
 @dataclass(frozen=True)
 class Graph:
-    """Undirected: edge ``e`` joins ``source[e] < target[e]`` and was counted ``count[e]`` times; sorted, no doubles.
+    """An undirected co-occurrence graph: edge ``e`` joins ``source[e] < target[e]`` and has the count ``count[e]``.
 
-    ``in_order[e]`` says in how many patients the source came first, the target came first, or both came on one day;
-    None where the order in time was not counted.
+    Edges are sorted and unique.
 
     Parameters
     ----------
     vocabulary
         The nodes.
     source, target, count
-        Ends and counts of the edges, each (E,).
+        Nodes and counts of the edges, each (E,).
     made_with
         How the graph was made, for ``meta.json``.
     in_order
-        (E, 3), or None.
+        (E, 3): number of patients with the source first, with the target first, and with both on one day; None if
+        order was not counted.
     examples_file
-        Where the examples of pairs lie; None for a graph without any.
+        File with the examples of pairs; None if there are none.
 
     Examples
     --------
@@ -86,14 +86,14 @@ class Graph:
         return None if self.examples_file is None else Examples.read(self.examples_file, self.n_nodes)
 
     def ppmi(self, shift: float = 0.0, smoothing: float = 1.0) -> sp.csr_matrix:
-        """Positive pointwise mutual information, (V, V) CSR float64; see :class:`cogstage.graph.ppmi.Ppmi`.
+        """Return positive pointwise mutual information, (V, V) CSR float64; see :class:`cogstage.graph.ppmi.Ppmi`.
 
-        A graph that was imported with PPMI values in place of counts gives those back.
+        A graph that was imported with PPMI values instead of counts returns those values.
         """
         return self.lazy_ppmi(shift, smoothing).csr()
 
     def lazy_ppmi(self, shift: float = 0.0, smoothing: float = 1.0) -> Ppmi:
-        """:meth:`ppmi` as a matrix that can be multiplied and normalised without being held."""
+        """Return :meth:`ppmi` as a matrix that is computed on demand, for products and norms."""
         edges = self.source, self.target, self.count, self.n_nodes
         if self.made_with.get("values") != "ppmi":
             return Ppmi.of_counts(*edges, shift, smoothing)
@@ -102,7 +102,7 @@ class Graph:
         return Ppmi.of_values(*edges, float(self.made_with["scale"]), shift)
 
     def edge(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-        """The number of the edge between each two nodes.
+        """Return the index of the edge between two nodes, for each pair.
 
         Parameters
         ----------
@@ -112,7 +112,7 @@ class Graph:
         Returns
         -------
         numpy.ndarray
-            int64: position in ``source``, ``target`` and ``count``; -1 where there is no edge.
+            int64: index into ``source``, ``target`` and ``count``; -1 if there is no edge.
         """
         one, other = np.asarray(one, np.int64), np.asarray(other, np.int64)
         low, high = np.minimum(one, other), np.maximum(one, other)
@@ -130,7 +130,7 @@ class Graph:
         return np.where(there, place, -1)
 
     def order(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-        """In how many patients ``one`` came first, ``other`` came first, and both came on the same day.
+        """Count patients with ``one`` first, with ``other`` first, and with both on the same day.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class Graph:
         Returns
         -------
         numpy.ndarray
-            int64 (n, 3); zeros where the pair has no edge, or where order was not counted or is suppressed.
+            int64 (n, 3); zeros if the pair has no edge, or if order was not counted or is suppressed.
         """
         one, other = np.atleast_1d(np.asarray(one, np.int64)), np.atleast_1d(np.asarray(other, np.int64))
         if self.in_order is None:
@@ -169,14 +169,14 @@ class Graph:
         return digest.hexdigest()
 
     def save(self, path: Path | str, made_with: Mapping[str, Any] | None = None) -> None:
-        """Write the graph folder, with a release report.
+        """Write the graph folder with a release report.
 
         Parameters
         ----------
         path
             Folder to write. An existing graph is replaced; any other folder is refused.
         made_with
-            How the graph was made, for ``meta.json``; by default what the graph says itself.
+            How the graph was made, for ``meta.json``; by default ``self.made_with``.
         """
         made_with = dict(self.made_with if made_with is None else made_with)
         if self.examples_file is None:
@@ -196,9 +196,9 @@ class Graph:
         Parameters
         ----------
         path
-            Folder that :func:`build_graph`, :meth:`save` or an importer wrote.
+            Folder written by :func:`build_graph`, :meth:`save` or an importer.
         verify
-            Whether to compare the files with their hashes.
+            Whether to check the files against their hashes.
 
         Raises
         ------
@@ -224,7 +224,7 @@ class Graph:
         if (path / ORDER).exists():
             edge = graph.edge(*ends)
             if (edge < 0).any():
-                raise CogstageError(f"{path / ORDER} has pairs that are no edges; build the graph again")
+                raise CogstageError(f"{path / ORDER} contains pairs that are not edges; build the graph again")
             order = np.zeros((len(count), 3), np.int32)
             order[edge] = np.stack([first, second, same], axis=1)
             graph = cls(vocabulary, source, target, count, meta["made_with"], order, examples)

@@ -150,7 +150,7 @@ class Counter:
         lag: int | None = None,
     ) -> None:
         if len(rows) >= 2**31:
-            raise CogstageError("a block of rows is too large to count at once; lower the memory ceiling")
+            raise CogstageError("a block of rows is too large to count at once; lower `memory`")
         self.rows, self.n_terms, self.with_groups, self.lag = rows, n_terms, with_groups or lag is not None, lag
         self.threads = 1 if threads is None and len(rows) < SMALL else threads or n_threads()
         self._places = compiled.by_term(rows.group, rows.unit, rows.term, n_terms)

@@ -29,8 +29,8 @@ PAIRS = 2_000_000  # pairs looked at together
 SORTED = 500_000  # examples sorted at a time
 CODED = 2**31 - 1  # the sentence of what was coded and not written; behind all others
 PATIENTS = (
-    "the documents belong to patients, and examples keep their words; leave `keep_examples` out, or ask a second "
-    "time with `examples_of_patients`"
+    "the documents belong to patients, and examples contain their text; drop `keep_examples`, or confirm it with "
+    "`examples_of_patients`"
 )
 
 

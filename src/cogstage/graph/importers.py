@@ -56,23 +56,23 @@ def graph_of(
 def import_edges(
     edges: Paths, terms: Paths | None = None, bad: BadRows | None = None, progress: Progress = SILENT
 ) -> Graph:
-    """A graph from a table of counted pairs.
+    """Create a graph from a table of pair counts.
 
     Parameters
     ----------
     edges
-        Tables with the columns source, target and count. A pair may stand in both directions with one count; twice
-        with different counts is a bad row.
+        Tables with the columns source, target and count. A pair may occur in both directions with the same count; two
+        different counts are an invalid row.
     terms
-        Tables with the column term and optionally concept, name, type and count. Terms that they lack are nodes all
-        the same.
+        Tables with the column term, and optionally concept, name, type and count. Terms that are missing from these
+        tables still become nodes.
     bad, progress
-        What becomes of rows that cannot be read, and where to report progress.
+        How to handle rows that cannot be read, and the receiver of progress reports.
 
     Returns
     -------
     Graph
-        Nodes sorted by key. A node without a count gets that of its most frequent pair.
+        Nodes are sorted by key. A node without a count gets the largest count of its pairs.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def import_edges(
             bad.report(f"{row.where('target')}: {row['target']!r} is joined to itself")
             continue
         if pairs.setdefault((min(one, other), max(one, other)), count) != count:
-            bad.report(f"{row.where('count')}: the pair stands there twice with different counts")
+            bad.report(f"{row.where('count')}: the pair occurs twice with different counts")
     progress.done(f"{len(keys):,} terms, {len(pairs):,} edges")
     if not pairs:
         raise CogstageError(f"{', '.join(map(str, expand(edges)))}: no edges")
@@ -254,7 +254,7 @@ def import_finlayson(
     progress.done(f"{len(ids):,} {level}s, {len(count):,} pairs")
     if len(count) == 0:
         raise CogstageError(
-            f"{pair_file}: no pairs between {level}s of {single_file.name} that are counted often enough"
+            f"{pair_file}: no pairs between {level}s of {single_file.name} that reach the minimum count"
         )
     numbers = [str(number) for number in ids.tolist()]
     if level == "concept":
@@ -286,7 +286,9 @@ def _published(folder: Path, name: str) -> Path:
         found = sorted(folder.rglob(candidate))
         if found:
             return found[0]
-    raise UsageError(f"{folder} holds no {name} (or {name}.gz); unpack the archives of doi:10.5061/dryad.jp917 there")
+    raise UsageError(
+        f"{folder} contains no {name} (or {name}.gz); unpack the archives of doi:10.5061/dryad.jp917 there"
+    )
 
 
 def _texts(path: Path) -> dict[str, str]:
@@ -305,10 +307,10 @@ def _texts(path: Path) -> dict[str, str]:
                 if len(cells) < 2:
                     if not text.strip():
                         continue
-                    raise CogstageError(f"{path}:{line}: one column where there must be two, separated by a tab")
+                    raise CogstageError(f"{path}:{line}: expected two columns separated by a tab, found one")
                 found.setdefault(cells[0].strip(), cells[1].strip())
     except (OSError, EOFError) as error:
-        raise CogstageError(f"{path} is damaged or cut short: {error}") from error
+        raise CogstageError(f"{path} is damaged or truncated: {error}") from error
     return found
 
 

@@ -56,7 +56,7 @@ def _check_alike(made: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Non
     first = made[0]
     for other, name in zip(made[1:], names[1:], strict=True):
         if (first.get("private") is None) != (other.get("private") is None):
-            raise UsageError(f"only one of {names[0]} and {name} is private; their sum would not be")
+            raise UsageError(f"only one of {names[0]} and {name} is private; their sum would not be private")
         for option in SAME:
             if first.get(option) != other.get(option):
                 raise UsageError(
@@ -64,13 +64,15 @@ def _check_alike(made: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Non
                     "their counts cannot be added"
                 )
     if any(each.get("values") == "ppmi" for each in made):
-        raise UsageError("graphs that hold PPMI values in place of counts cannot be added")
+        raise UsageError("graphs with PPMI values instead of counts cannot be merged")
     seen: dict[str, str] = {}
     for each, name in zip(made, names, strict=True):
         for file in each.get("inputs") or []:
             if seen.setdefault(file["sha256"], name) != name:
                 shown = file.get("file", file["sha256"][:12])
-                raise UsageError(f"{shown} was counted in {seen[file['sha256']]} and in {name}; it would count twice")
+                raise UsageError(
+                    f"{shown} was counted in {seen[file['sha256']]} and in {name}; it would be counted twice"
+                )
 
 
 def _vocabulary(terms: list[str], graphs: Sequence[Graph], maps: Sequence[np.ndarray]) -> Vocabulary:
@@ -157,17 +159,17 @@ def add_documents(
     """
     older, out, options = Graph.load(graph), Path(out), options or BuildOptions()
     if options.keep_examples:
-        raise UsageError("`keep_examples` must read all documents of a graph; it cannot add some to one")
+        raise UsageError("`keep_examples` needs all documents of a graph and cannot be combined with `add_to`")
     if options.unit == "auto" and older.made_with.get("unit") is not None:
         options = replace(options, unit=older.made_with["unit"])
     reader = open_reader(documents, options.format, bad=BadRows(skip=True), **options.reader)
     known = {file["sha256"] for file in older.made_with.get("inputs") or []}
     new = [file for file in reader.files_on_disk if file_hash(file) not in known]
     if not new:
-        raise CogstageError(f"{graph} has all of these documents already; nothing was counted")
+        raise CogstageError(f"{graph} already contains all of these documents; nothing was counted")
     if len(new) < len(reader.files_on_disk):
         if reader.takes_folder:
-            raise UsageError(f"{graph} has some of these tables already; give a folder with the new ones alone")
+            raise UsageError(f"{graph} already contains some of these tables; give a folder that has only new ones")
         documents = list(new)
     check_target(out, "graph")
     with lock_folder(out):

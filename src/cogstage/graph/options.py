@@ -47,44 +47,44 @@ class Private:
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """How documents become a graph. Two builds with equal options and inputs give equal bytes.
+    """Options of :func:`build_graph`. Equal options and inputs give identical graph files.
 
     Parameters
     ----------
     unit
-        What two terms must share to be counted; "auto" is patient-window for coded records, else document.
+        Unit within which terms co-occur; "auto" is patient-window for coded records and document for text.
     window, per
-        Patient-window: days per bin (None for ever), and whether to count bins or each patient once.
+        For patient-window: days per bin (None for no limit), and whether to count bins or patients.
     level
-        What a node is: a concept or a term.
+        What a node represents: a concept or a term.
     min_count
-        Terms in fewer units are left out.
+        Smallest number of units of a term; rarer terms are left out.
     suppress_below, private
-        Terms and edges of fewer patients (documents, without patients) are left out; differentially private release.
+        Smallest number of patients (or documents) of a term or edge, and options of a differentially private release.
     order, lag
-        Count which of two terms a patient has first, with at most ``lag`` days between the two (None for any number).
+        Whether to count which of two terms came first, at most ``lag`` days apart (None for no limit).
     until
-        Documents after this day are left out.
+        Last day of the documents; later ones are left out.
     copies
-        Copied notes of a patient; "auto" drops them where there are patients.
+        What to do with copied notes of a patient; "auto" drops them if there are patient identifiers.
     keep_context
-        Count negated, family, hypothetical and historical mentions too.
+        Whether to count negated, family, hypothetical and historical mentions.
     content
-        What is counted in a document; "auto" is the codes where there is no lexicon or no text.
+        What to count in a document; "auto" counts text if there is a lexicon and a text, otherwise codes.
     ambiguity
-        What becomes of a term with several concepts.
+        What to do with a term that has several concepts.
     variants, any_case
-        Match plural and hyphen variants; match abbreviations in any case, and not in their capitals only.
+        Whether to match plural and hyphen variants, and abbreviations in any case.
     context_rules
-        A file of cues, or the language of rules that come with cogstage.
+        File with context rules, or the language of built-in rules ("de" or "es").
     corpus
-        What the documents are: said of every model that is built on the graph.
+        Description of the documents, shown with every model that is built on the graph.
     keep_examples, examples_of_patients
-        How many documents of each pair to keep, with the sentences that name it; asked a second time for patients.
+        Number of example documents per pair, and a confirmation that examples from patient records are allowed.
     format, reader
-        The input format, and options of its reader.
+        Input format, and options of its reader.
     licences
-        Sources and licences of the documents, kept in the folder for the release report.
+        Sources and licences of the documents, for the release report.
 
     Examples
     --------
@@ -126,7 +126,7 @@ class BuildOptions:
         ):  # fmt: skip
             check_choice(name, getattr(self, name), words)
         if self.per == "patient" and self.unit not in ("patient-window", "auto"):
-            raise UsageError("`per` patient belongs to the `unit` patient-window")
+            raise UsageError("`per` patient requires `unit` patient-window")
         if self.window is not None and self.window not in WINDOWS:
             raise UsageError(f"`window` must be one of {', '.join(map(str, WINDOWS))} days or None, not {self.window}")
         if self.lag is not None and self.lag < 0:
@@ -137,27 +137,26 @@ class BuildOptions:
             raise UsageError(f"`suppress_below` must be at least 0, not {self.suppress_below}")
         self._check_examples()
         if self.private is not None and self.min_count > 1:
-            raise UsageError("`min_count` looks at exact counts, which `private` may not; leave one of them out")
+            raise UsageError("`min_count` uses exact counts and cannot be combined with `private`; drop one of them")
 
     def _check_examples(self) -> None:
         if not 0 <= self.keep_examples <= MOST_EXAMPLES:
             raise UsageError(f"`keep_examples` must be 0 to {MOST_EXAMPLES}, not {self.keep_examples}")
         if self.keep_examples and (self.private is not None or self.suppress_below):
             raise UsageError(
-                "`keep_examples` keeps documents and their words, which `private` and `suppress_below` are there to"
-                " hide; leave one of them out"
+                "`keep_examples` stores text, which `private` and `suppress_below` are meant to hide; drop one of them"
             )
         if self.examples_of_patients and not self.keep_examples:
-            raise UsageError("`examples_of_patients` belongs to `keep_examples`")
+            raise UsageError("`examples_of_patients` requires `keep_examples`")
 
     @property
     def counts_groups(self) -> bool:
-        """Whether a pair's count is how many patients have it."""
+        """Whether the count of a pair is a number of patients."""
         return self.per == "patient" or self.private is not None
 
     @property
     def lag_days(self) -> int | None:
-        """The lag in days where the order in time is counted, else None."""
+        """The lag in days if order is counted, otherwise None."""
         return None if not self.order else ANY_LAG if self.lag is None else self.lag
 
     def as_meta(self) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def read_roll_up(level: str | Path, codes: Collection[str], vocabulary: Path | s
     text = str(level)
     if re.fullmatch(r"standard|ingredient|atc[1-5]|snomed[1-9]", text):
         if vocabulary is None or not Path(vocabulary).is_dir():
-            raise UsageError(f"rolling up to {text} needs a folder with OMOP's CONCEPT tables (vocabulary)")
+            raise UsageError(f"rolling up to {text} needs a folder with OMOP's CONCEPT tables (`vocabulary`)")
         return _of_omop(text, set(codes), Path(vocabulary))
     if not Path(level).exists():
         raise UsageError(f"{text} is neither a level ({LEVELS}) nor a table of codes and their parents")
@@ -56,7 +56,7 @@ def read_roll_up(level: str | Path, codes: Collection[str], vocabulary: Path | s
 def _of_table(path: Path, codes: set[str]) -> RollUp:
     columns = column_names(path)
     if len(columns) < 2:
-        raise CogstageError(f"{path}:1: one column where there must be two, the code and its parent")
+        raise CogstageError(f"{path}:1: expected two columns, the code and its parent; found one")
     parents: dict[str, dict[str, None]] = {}
     names: dict[str, tuple[str, str]] = {}
     for row in read_rows(path, columns[:2], [c for c in ("name", "type") if c in columns[2:]]):
@@ -133,7 +133,7 @@ def _at_depth(depth: int, above: Mapping[str, Mapping[str, int]]) -> set[str]:
 def _files(folder: Path, table: str, required: bool = True) -> list[Path]:
     files = table_files(folder, table)
     if required and not files:
-        raise UsageError(f"{folder} holds no table {table}; download it with the vocabularies (Athena)")
+        raise UsageError(f"{folder} contains no table {table}; download it with the vocabularies (Athena)")
     return files
 
 
@@ -172,11 +172,11 @@ def roll_up_graph(graph: Graph, roll_up: RollUp) -> Graph:
 
 
 def _check_exact(graph: Graph, roll_up: RollUp, starts: np.ndarray, flat: np.ndarray, keys: list[str]) -> None:
-    made, advice = graph.made_with, "roll up while building instead (graph build with roll_up)"
+    made, advice = graph.made_with, "build the graph again with `roll_up` instead"
     if len(flat) == len(keys) == graph.n_nodes:
         return  # only new names
     if made.get("values") == "ppmi":
-        raise CogstageError("the graph holds PPMI values in place of counts, which cannot be added")
+        raise CogstageError("the graph has PPMI values instead of counts, which cannot be added")
     for option, plain, why in (
         ("private", None, "its counts are noisy"),
         ("suppress_below", 0, "edges and terms of few patients are missing, so sums would be too small"),
@@ -186,17 +186,15 @@ def _check_exact(graph: Graph, roll_up: RollUp, starts: np.ndarray, flat: np.nda
             raise CogstageError(f"the graph was built with {option} {made[option]}: {why}; {advice}")
     if made.get("per") == "patient" or graph.in_order is not None:
         what = "patients" if made.get("per") == "patient" else "the order in time"
-        raise CogstageError(
-            f"the graph counts {what}: two codes of a concept at different times would count twice; {advice}"
-        )
+        raise CogstageError(f"the graph counts {what}: two codes of one concept would be counted twice; {advice}")
     edge, one, other = _pairs(starts, flat, graph.source, graph.target)
     both = np.flatnonzero(one == other)
     if len(both):
         at = int(edge[both[0]])
         names = " and ".join(graph.vocabulary.name[end] for end in (graph.source[at], graph.target[at]))
         raise CogstageError(
-            f"{names} both become {keys[int(one[both[0]])]} and were counted together {int(graph.count[at]):,} times, "
-            f"so that sums would count those twice; {advice}"
+            f"{names} both become {keys[int(one[both[0]])]} and co-occur {int(graph.count[at]):,} times, "
+            f"so sums would count these units twice; {advice}"
         )
 
 

@@ -129,7 +129,7 @@ class Finder:
 
     def __init__(self, lexicon: Lexicon | None, options: BuildOptions, salt: int = 0) -> None:
         if lexicon is None and options.content in ("text", "both"):
-            raise UsageError("counting terms in text needs a lexicon")
+            raise UsageError("counting terms in text requires `lexicon`")
         self.options, self.salt = options, salt
         self.lexicon = lexicon
         self.annotator = (

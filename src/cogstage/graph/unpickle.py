@@ -28,7 +28,7 @@ class PlainUnpickler(_Unpickler):
     def read(self, count: int) -> bytes:
         """So many bytes; a length beyond the end of the file is refused before room is made for it."""
         if count > self._size:
-            raise pickle.UnpicklingError("it says to be longer than it is")
+            raise pickle.UnpicklingError("its stated length is wrong")
         return self._handle.read(count)
 
     def readline(self) -> bytes:
@@ -37,7 +37,7 @@ class PlainUnpickler(_Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         """No class and no function is ever looked up."""
-        raise pickle.UnpicklingError(f"it asks for {module}.{name}")
+        raise pickle.UnpicklingError(f"it refers to {module}.{name}")
 
     def persistent_load(self, key: Any) -> Any:
         """Nor anything that lies outside the file."""
@@ -59,14 +59,14 @@ class PlainUnpickler(_Unpickler):
     def _put(self, keys: list[Any], values: list[Any]) -> None:
         target = self.stack[-1]
         if not isinstance(target, dict):
-            raise pickle.UnpicklingError("it sets an item of something that is no dictionary")
+            raise pickle.UnpicklingError("it sets an item of something that is not a dictionary")
         for key in keys:
             if not isinstance(key, (str, bytes)) and not (isinstance(key, int) and -LARGEST_KEY < key < LARGEST_KEY):
-                raise pickle.UnpicklingError("a key of a dictionary is neither a text nor a number of usual size")
+                raise pickle.UnpicklingError("a dictionary key is neither a string nor a number of normal size")
         target.update(zip(keys, values, strict=True))
 
     def _set(self) -> None:
-        raise pickle.UnpicklingError("it holds a set")
+        raise pickle.UnpicklingError("it contains a set")
 
     dispatch.update(
         {
@@ -103,4 +103,4 @@ def read_plain_pickle(path: Path | str) -> Any:
         OverflowError,
         TypeError,
     ):
-        raise CogstageError(f"{path} is no pickle, or cut short") from None
+        raise CogstageError(f"{path} is not a pickle file, or is truncated") from None

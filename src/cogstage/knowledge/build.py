@@ -43,7 +43,7 @@ def build_dataset(
     hold_out: HoldOut | None = None,
     progress: Progress = SILENT,
 ) -> Dataset:
-    """Build a data set: facts on a graph, split, with negatives and a leakage report.
+    """Build a data set: split the facts of a graph, sample negatives and write a leakage report.
 
     Parameters
     ----------
@@ -52,21 +52,21 @@ def build_dataset(
     out
         The data set folder to write.
     negatives
-        Which negatives stand in ``pairs/``, where models and evaluations read. All three kinds are drawn and saved
-        under ``negatives/``.
+        Kind of negatives in ``pairs/``, which models and evaluations use. All three kinds are sampled and saved in
+        ``negatives/``.
     split, before
-        How facts are dealt to train, dev and test. "time" takes facts stated before the year ``before`` for train and
-        dev, and later ones for test.
+        How to split facts into train, dev and test. With "time", facts stated before the year ``before`` are in train
+        and dev, and later facts in test.
     seed
-        Random seed; the same input and seed give the same bytes.
+        Random seed; the same input and seed give identical files.
     minimum, cap
-        Relations with fewer facts are left out; at most ``cap`` facts per relation are used.
+        Smallest and largest number of facts per relation; relations with fewer facts are left out.
     relations
         The relations to use; None for all.
     hold_out
-        Pairs that stand in no split and are nowhere a negative.
+        Pairs to exclude from all splits and from the negatives.
     progress
-        Where to report progress.
+        Receiver of progress reports.
 
     Returns
     -------

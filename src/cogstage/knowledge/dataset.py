@@ -49,11 +49,11 @@ class RankingQuestions:
 
 @dataclass(frozen=True)
 class FittingView:
-    """All that something fitted may see: training facts, training and dev pairs, and whether a pair is taken.
+    """The part of a data set that may be used for fitting: training facts, and training and dev pairs.
 
-    Fit on ``train_facts()`` and ``pairs(relation, "train")`` alone. ``pairs(relation, "dev")`` is for stopping early,
-    choosing settings and calibrating. The test split is refused. ``is_taken`` answers for training facts alone: whoever
-    draws negatives while fitting must not learn from it which pairs are held out.
+    Fit on ``train_facts()`` and ``pairs(relation, "train")`` only. ``pairs(relation, "dev")`` is for early stopping,
+    model selection and calibration. The test split is refused. ``is_taken`` covers training facts only, so that
+    sampling negatives does not reveal which pairs are held out.
 
     Examples
     --------
@@ -71,34 +71,34 @@ class FittingView:
     sources: Mapping[str, Any] = field(default_factory=dict, repr=False)  # of counts and facts, with licences
 
     def train_facts(self) -> Triples:
-        """The training facts of every relation."""
+        """Return the training facts of all relations."""
         return self._train_facts
 
     def pairs(self, relation: str, split: str) -> Pairs:
-        """Labelled pairs: ``train`` to fit on, ``dev`` to stop early and calibrate; asking for ``test`` raises."""
+        """Return labelled pairs of the split "train" or "dev"; "test" raises :class:`LeakageError`."""
         if split == "test":
             raise LeakageError(
-                f"the test pairs of {relation} were asked for while fitting; use the Dataset to evaluate"
+                f"the test pairs of {relation} were requested during fitting; use the Dataset for evaluation"
             )
         return _labelled(self._pairs, relation, split)
 
     def is_taken(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
-        """Whether each pair holds, in either direction, a training fact of any relation."""
+        """Return whether each pair has a training fact of any relation, in either direction."""
         return self._known.joined(head, tail)
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set on disk. Fit on :meth:`for_fitting`; evaluate with the rest.
+    """A data set: facts of a graph, split and labelled. Fit on :meth:`for_fitting` and evaluate on the rest.
 
     Parameters
     ----------
     relations
-        Names of its relations.
+        Names of the relations.
     vocabulary_hash, n_nodes
-        Of the graph that it was built on.
+        Hash and number of nodes of the graph that it was built on.
     manifest, leakage
-        What :func:`build_dataset` recorded and measured.
+        Manifest and leakage report, as written by :func:`build_dataset`.
 
     Examples
     --------
@@ -119,7 +119,7 @@ class Dataset:
     _facts: Mapping[str, Triples] = field(repr=False)
 
     def pairs(self, relation: str, split: str) -> Pairs:
-        """Labelled pairs.
+        """Return the labelled pairs of a relation and split.
 
         Parameters
         ----------
@@ -131,16 +131,16 @@ class Dataset:
         Returns
         -------
         Pairs
-            Node ids and labels; 1 where the relation holds.
+            Node ids and labels; 1 means that the relation holds.
         """
         return _labelled(self._pairs, relation, split)
 
     def facts(self, split: str) -> Triples:
-        """The facts of a split, all relations."""
+        """Return the facts of a split, for all relations."""
         return self._facts[split]
 
     def for_fitting(self) -> FittingView:
-        """The only thing that models and baselines are handed."""
+        """Return the view that models and baselines are fitted on; it has no test pairs."""
         return FittingView(
             self.relations,
             self.vocabulary_hash,
@@ -151,7 +151,7 @@ class Dataset:
         )
 
     def ranking(self, relation: str, split: str = "test") -> RankingQuestions:
-        """For each positive pair of the split: rank its tail among the relation's tails, other true ones left out."""
+        """Return the filtered ranking questions of a split: rank the true tail among the tails of the relation."""
         index = self._index(relation)
         heads: list[np.ndarray] = []
         tails: list[np.ndarray] = []
@@ -179,11 +179,11 @@ class Dataset:
     def check_fits(self, vocabulary: Vocabulary) -> None:
         """Raise unless the data set was built on a graph with these nodes."""
         if vocabulary.hash != self.vocabulary_hash:
-            raise UsageError("the graph and the data set do not belong together; build the data set on this graph")
+            raise UsageError("the data set was built on another graph; build it on this graph")
 
     @classmethod
     def load(cls, path: Path | str) -> Dataset:
-        """Read a data set folder and compare its files with their hashes.
+        """Read a data set folder and check its files against their hashes.
 
         Raises
         ------

@@ -44,21 +44,23 @@ def year_of(date: object) -> int | None:
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts between concept identifiers: sorted by relation, head and tail, no doubles, none from a concept to itself.
+    """Facts between concepts, sorted by relation, head and tail, without duplicates and self-relations.
 
-    Build them with :meth:`of`, which sees to that. ``source`` names the sources of each fact, joined by ``;``;
-    ``year`` is the earliest in which one of them stated it, None where that is not known. ``matched`` says, for facts
-    that were made for a lexicon or graph, which concept of the facts each concept (or term) of theirs stands for; those
-    that are not in it stand for themselves. ``unmatched`` are names without a node: name, how often, nearest nodes.
+    Create them with :meth:`of`, which sorts and merges.
 
     Parameters
     ----------
     head, relation, tail, source
-        One entry per fact.
+        One entry per fact. ``source`` lists the sources of a fact, joined by ``;``.
     made_with
         How the facts were made, for ``meta.json``.
-    matched, year, unmatched
-        See above.
+    matched
+        For facts that were matched to a lexicon or graph: which concept of the facts each of its concepts or terms
+        corresponds to. A concept that is not listed corresponds to itself.
+    year
+        Earliest year in which a source stated each fact; None if unknown.
+    unmatched
+        Names without a node: name, frequency and nearest nodes.
 
     Examples
     --------
@@ -91,9 +93,9 @@ class Facts:
         made_with: Mapping[str, Any] | None = None,
         matched: Mapping[str, str] | None = None,
     ) -> Facts:
-        """Facts from rows (head, relation, tail, source), or with a year behind these, in any order.
+        """Create facts from rows (head, relation, tail, source) in any order; a fifth value is the year.
 
-        Doubles are merged and self relations dropped; ``made_with["rows"]`` says how many of each there were.
+        Duplicates are merged and self-relations dropped; ``made_with["rows"]`` counts both.
         """
         sources: dict[tuple[str, str, str], frozenset[str]] = {}
         shared: dict[frozenset[str], frozenset[str]] = {}  # few combinations, many facts: one object for each
@@ -128,7 +130,7 @@ class Facts:
         return dict(sorted(Counter(self.relation).items()))
 
     def sources(self, relations: Iterable[str] | None = None) -> dict[str, int]:
-        """How many facts each source states, by name; only facts of ``relations``, if they are given."""
+        """Count the facts of each source, optionally only those of ``relations``."""
         names = set(self.relations if relations is None else relations)
         stated = [joined for joined, relation in zip(self.source, self.relation, strict=True) if relation in names]
         return dict(sorted(Counter(name for joined in stated for name in joined.split(JOIN) if name).items()))
@@ -146,14 +148,14 @@ class Facts:
         return digest.hexdigest()
 
     def save(self, path: Path | str, made_with: Mapping[str, Any] | None = None) -> None:
-        """Write the facts folder, with a release report.
+        """Write the facts folder with a release report.
 
         Parameters
         ----------
         path
             Folder to write. Existing facts are replaced; any other folder is refused.
         made_with
-            How the facts were made, for ``meta.json``; by default what the facts say themselves.
+            How the facts were made, for ``meta.json``; by default ``self.made_with``.
         """
         facts = Facts.of(map(Statement, self.head, self.relation, self.tail, self.source, self.year))
         made_with = dict(self.made_with if made_with is None else made_with)
@@ -177,7 +179,7 @@ class Facts:
 
     @classmethod
     def load(cls, path: Path | str) -> Facts:
-        """Read a facts folder and compare its files with their hashes.
+        """Read a facts folder and check its files against their hashes.
 
         Raises
         ------
@@ -196,9 +198,9 @@ class Facts:
                 table = pq.read_table(path / "matched.parquet", columns=["name", "concept"]).to_pydict()
                 matched = dict(zip(table["name"], table["concept"], strict=True))
         except (pa.ArrowInvalid, OSError, KeyError) as error:
-            raise CogstageError(f"{path} is damaged ({error}); make the facts again") from error
+            raise CogstageError(f"{path} is damaged ({error}); create the facts again") from error
         if any(value is None for name in COLUMNS for value in columns[name]):
-            raise CogstageError(f"{path} is damaged (empty cells in facts.parquet); make the facts again")
+            raise CogstageError(f"{path} is damaged (empty cells in facts.parquet); create the facts again")
         return cls(head, relation, tail, source, meta["made_with"], matched, tuple(columns.get("year", ())))
 
 

@@ -36,32 +36,32 @@ def facts_from_omop(
     bad: BadRows | None = None,
     progress: Progress = SILENT,
 ) -> Facts:
-    """Facts between OMOP concept identifiers from vocabulary tables.
+    """Read facts between OMOP concepts from vocabulary tables.
 
     CONCEPT_RELATIONSHIP reads "concept_id_1 relationship_id concept_id_2".
 
     Parameters
     ----------
     folder
-        Folder with CONCEPT and CONCEPT_RELATIONSHIP, separated by tabs or commas, or as Parquet.
+        Folder with CONCEPT and CONCEPT_RELATIONSHIP, as CSV, TSV or Parquet.
     names
-        Names of a lexicon or graph. Its concepts are matched by identifier, by code (vocabulary_id and concept_code)
-        or by English name within types that agree. Only facts between matched ones are kept.
+        Names of a lexicon or graph. Concepts are matched by identifier, by code (vocabulary_id and concept_code), or
+        by English name if the types agree. Only facts between matched concepts are kept.
     ambiguity
-        What becomes of a concept whose names lead to several identifiers.
+        What to do with a concept whose names match several identifiers.
     vocabularies
-        Vocabularies whose concepts are read; none means all.
+        Vocabularies to read; all by default.
     relation_map
-        Table from source relations to relation names; the built-in one by default.
+        Table that maps relations of the source to relation names; the built-in table by default.
     keep_invalid
-        Also read withdrawn concepts and relationships (invalid_reason).
+        Whether to read withdrawn concepts and relationships (invalid_reason).
     bad, progress
-        What becomes of rows that cannot be read, and where to report progress.
+        How to handle rows that cannot be read, and the receiver of progress reports.
 
     Returns
     -------
     Facts
-        ``matched`` says what stands for what, ``unmatched`` which concepts of the facts led to no node.
+        ``matched`` maps concepts of the graph to those of the facts; ``unmatched`` lists concepts without a node.
 
     Examples
     --------

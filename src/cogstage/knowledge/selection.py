@@ -39,11 +39,11 @@ class DatasetOptions:
         if self.minimum < 1:
             raise UsageError(f"`minimum` must be at least 1, not {self.minimum}")
         if self.cap is not None and self.cap < self.minimum:
-            raise UsageError(f"`cap` ({self.cap}) must not lie below `minimum` ({self.minimum})")
+            raise UsageError(f"`cap` ({self.cap}) must be at least `minimum` ({self.minimum})")
         if self.seed < 0:
             raise UsageError(f"`seed` must be at least 0, not {self.seed}")
         if (self.split == "time") != (self.before is not None):
-            raise UsageError("`split` time and `before` belong together; give both or neither")
+            raise UsageError("`split` time requires `before`, and `before` requires `split` time")
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def _choose(facts: Located, options: DatasetOptions, progress: Progress) -> tupl
     wanted = options.relations or facts.relations
     unknown = [name for name in wanted if name not in facts.relations]
     if unknown:
-        raise UsageError(f"no facts of {', '.join(unknown)}; the facts hold {', '.join(facts.relations)}")
+        raise UsageError(f"no facts of {', '.join(unknown)}; the relations are {', '.join(facts.relations)}")
     for name in wanted:
         safe_name(name, "facts")  # it becomes the name of a folder
     size = np.bincount(facts.relation, minlength=len(facts.relations))
@@ -112,7 +112,7 @@ def _choose(facts: Located, options: DatasetOptions, progress: Progress) -> tupl
     if not keep:
         found = ", ".join(f"{name} {count:,}" for name, count in few.items())
         raise CogstageError(
-            f"no relation has {options.minimum:,} facts with both ends in the graph ({found}); lower minimum, or "
+            f"no relation has {options.minimum:,} facts with both ends in the graph ({found}); lower `minimum`, or "
             "use a graph with more terms"
         )
     mask = np.isin(facts.relation, keep)

@@ -90,7 +90,7 @@ def _parquet_batches(path: Path, wanted: Sequence[str]) -> Iterator[pa.RecordBat
             for batch in file.iter_batches(columns=own):
                 yield _as_text(batch, own, wanted)
     except (pa.ArrowInvalid, OSError) as error:
-        raise CogstageError(f"{path}: damaged or cut short ({str(error).splitlines()[0]})") from error
+        raise CogstageError(f"{path}: damaged or truncated ({str(error).splitlines()[0]})") from error
 
 
 def _as_text(batch: pa.RecordBatch, own: Sequence[str], wanted: Sequence[str]) -> pa.RecordBatch:
@@ -173,4 +173,4 @@ def _reason(error: Exception, columns: Sequence[str]) -> str:
         return f"not UTF-8 text ({text})"
     if isinstance(error, pa.ArrowKeyError):
         return f"{text}; the columns of this file must be {', '.join(columns)}"
-    return f"damaged or cut short ({text})"
+    return f"damaged or truncated ({text})"

@@ -23,24 +23,24 @@ def facts_from_table(
     ambiguity: Ambiguity = "first",
     bad: BadRows | None = None,
 ) -> Facts:
-    """Facts from one or several tables.
+    """Read facts from one or several tables.
 
     Parameters
     ----------
     paths
         Tables with the columns head, relation and tail, and optionally source and date (a year or a day).
     names
-        Heads and tails that are not concepts there are matched by code, then by name. Those that fit none stay as
-        they are and are listed in ``Facts.unmatched``.
+        Names of a lexicon or graph. Heads and tails that are not its concepts are matched by code, then by name. Those
+        without a match stay unchanged and are listed in ``Facts.unmatched``.
     ambiguity
-        What becomes of a name that fits several concepts.
+        What to do with a name that matches several concepts.
     bad
-        What becomes of rows that cannot be read.
+        How to handle rows that cannot be read.
 
     Returns
     -------
     Facts
-        Sorted, without doubles; ``made_with["names"]`` counts how names were matched.
+        Sorted, without duplicates; ``made_with["names"]`` counts how names were matched.
 
     Examples
     --------

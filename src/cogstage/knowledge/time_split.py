@@ -51,7 +51,7 @@ def dated_facts(facts: Located, before: int) -> tuple[np.ndarray, dict[str, int]
     }
     if not counts["stated before"] or not counts["stated later, of new pairs"]:
         raise CogstageError(
-            f"before={before} leaves nothing to learn from or nothing to test on: "
+            f"before={before} leaves no facts to train on or none to test on: "
             + ", ".join(f"{count:,} {what}" for what, count in counts.items())
         )
     return (dated & ~later) | (later & new), counts

@@ -79,7 +79,7 @@ def facts_from_umls(
     bad: BadRows | None = None,
     progress: Progress = SILENT,
 ) -> Facts:
-    """Facts between CUIs from a UMLS Metathesaurus release.
+    """Read facts between CUIs from a UMLS Metathesaurus release.
 
     MRREL reads from CUI2 to CUI1: a row says "CUI2 RELA CUI1".
 
@@ -88,23 +88,23 @@ def facts_from_umls(
     meta
         Folder with MRCONSO.RRF, MRREL.RRF and MRSTY.RRF, plain or gzipped.
     names
-        Names of a lexicon or graph. Each of its concepts is matched to a CUI: by being one, by a source code
-        (MRCONSO's SAB and CODE), or by its names within types that agree. Only facts between matched ones are kept.
+        Names of a lexicon or graph. Concepts are matched by CUI, by source code (SAB and CODE in MRCONSO), or by name
+        if the types agree. Only facts between matched concepts are kept.
     ambiguity
-        What becomes of a concept whose names lead to several CUIs.
+        What to do with a concept whose names match several CUIs.
     sources
-        Source vocabularies (SAB) whose rows are read; none means all.
+        Source vocabularies (SAB) to read; all by default.
     relation_map
-        Table from source relations to relation names; the built-in one by default.
+        Table that maps relations of the source to relation names; the built-in table by default.
     language, keep_suppressed
-        Only concepts with a name in this language take part; suppressed rows are passed over unless kept.
+        Language that a concept must have a name in, and whether to read suppressed rows.
     bad, progress
-        What becomes of rows that cannot be read, and where to report progress.
+        How to handle rows that cannot be read, and the receiver of progress reports.
 
     Returns
     -------
     Facts
-        ``matched`` says what stands for what, ``unmatched`` which concepts of the facts led to no node.
+        ``matched`` maps concepts of the graph to CUIs; ``unmatched`` lists concepts of the facts without a node.
 
     Examples
     --------

@@ -100,7 +100,7 @@ def create_server(service: Service) -> MCPServer[Any]:
         at = service.ranker.side(relation, node) if side == "auto" else side
         if not at:
             kind = service.term(node).type
-            raise ToolError(f"{relation} does not join terms of type {kind}; give side head or tail to rank anyway")
+            raise ToolError(f"{relation} does not join terms of type {kind}; set side to head or tail to rank anyway")
         ranking = service.ranking(relation, at, node)
         used = service.ranker.indications(ranking) if drop_indications else None
         every = ranking.choose(known="new" if new_only else "", drop=used)

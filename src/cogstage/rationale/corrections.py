@@ -34,17 +34,17 @@ class Correction:
 
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS:
-            raise UsageError(f"verdict {self.verdict}: write right or wrong")
+            raise UsageError(f"the verdict must be right or wrong, not {self.verdict}")
 
 
 @dataclass(frozen=True)
 class Corrections:
-    """Verdicts in the order they were given; of several on one triple the last holds.
+    """A list of corrections: triples marked right or wrong. The last correction of a triple counts.
 
     Parameters
     ----------
     entries
-        The verdicts.
+        The corrections, oldest first.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Corrections:
 
     @classmethod
     def read(cls, path: Path | str) -> Corrections:
-        """A table with head, relation, tail and verdict, and optionally who, when and why."""
+        """Read a table with head, relation, tail and verdict, and optionally who, when and why."""
         found = []
         for row in read_rows(Path(path), required=COLUMNS[:4], optional=COLUMNS[4:]):
             values = {name: str(row[name] or "") for name in COLUMNS}
@@ -73,7 +73,7 @@ class Corrections:
         return cls(tuple(found))
 
     def write(self, path: Path | str) -> None:
-        """Write the table, whole or not at all."""
+        """Write the table atomically."""
         stream = io.StringIO()
         writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
         writer.writerow(COLUMNS)
@@ -83,11 +83,11 @@ class Corrections:
         write_text(Path(path), stream.getvalue())
 
     def adding(self, entry: Correction) -> Corrections:
-        """A copy with one more verdict at its end."""
+        """Return a copy with one more correction at the end."""
         return Corrections((*self.entries, entry))
 
     def verdicts(self, vocabulary: Vocabulary, relations: Iterable[str]) -> dict[Triple, bool]:
-        """The verdict on each triple, by keys and in both directions; an unknown term or relation raises."""
+        """Map each triple (by keys, in both directions) to right or wrong; raise if a term or relation is unknown."""
         known = set(relations)
         found: dict[Triple, bool] = {}
         for entry in self.entries:

@@ -29,7 +29,7 @@ def discover(
     choose: Filter | None = None,
     progress: Progress = SILENT,
 ) -> list[Prediction]:
-    """The likeliest partners of a head or of a tail, likeliest first.
+    """Rank the most probable tails of a head, or heads of a tail.
 
     Parameters
     ----------
@@ -38,22 +38,22 @@ def discover(
     relation
         The relation to rank by.
     head, tail
-        Node id of the given end; exactly one of them.
+        Node id of the given term; give exactly one of the two.
     top
-        How many to return.
+        Number of candidates to return.
     new_only
-        Leave training facts out.
+        Whether to leave out training facts.
     everywhere
-        Rank every node of the graph, not only terms on that side of the relation in some training fact.
+        Whether to rank all nodes, not only those with training facts of the relation.
     k, choose
-        How many reasons each prediction shows (None for all), and which.
+        Number of reasons per prediction (None for all), and a filter for them.
     progress
-        Where to report progress.
+        Receiver of progress reports.
 
     Returns
     -------
     list of Prediction
-        One per candidate, in order.
+        One prediction per candidate, most probable first.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def discover(
     True
     """
     if (head is None) == (tail is None):
-        raise UsageError("discover needs a head or a tail, and not both")
+        raise UsageError("discover needs a head or a tail, not both")
     if top < 1:
         raise UsageError(f"top must be at least 1, not {top}")
     model.check_relation(relation)

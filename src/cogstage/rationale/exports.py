@@ -48,7 +48,7 @@ def export(predictions: Sequence[Prediction], path: Path, form: str) -> list[Pat
     elif form == "dot":
         write_text(path, dot(predictions))
     else:
-        raise UsageError(f"unknown form {form}; known are {', '.join(FORMATS)}")
+        raise UsageError(f"unknown format {form}; choose one of {', '.join(FORMATS)}")
     return [path]
 
 

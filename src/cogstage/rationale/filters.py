@@ -1,4 +1,4 @@
-"""Choosing among the reasons of a prediction: through a term, by relation, known facts only."""
+"""Filters for the reasons of a prediction: by term, by relation, known facts only."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cogstage.relations import inverse
 
 @dataclass(frozen=True)
 class Filter:
-    """What a reason must satisfy to be shown. The defaults let everything through.
+    """A filter for the reasons of a prediction. By default, all reasons pass.
 
     Parameters
     ----------
     through
-        Part of the name, or the key, of a term that must be one end of the triple.
+        Key, or part of the name, of a term that must be the head or tail of the triple.
     relation
         Only triples of this relation, in either direction.
     known_only
@@ -40,11 +40,11 @@ class Filter:
         return self != Filter()
 
     def apply(self, prediction: Prediction) -> Prediction:
-        """The prediction with the reasons that pass; the others go into ``rest``."""
+        """Return the prediction with only the reasons that pass; the sum of the others is in ``rest``."""
         return prediction.showing(tuple(reason for reason in prediction.reasons if self.passes(reason)))
 
     def passes(self, reason: Reason) -> bool:
-        """Whether one reason satisfies everything."""
+        """Return whether a reason passes all conditions."""
         if self.known_only and not reason.known_fact:
             return False
         if self.relation is not None and self.relation not in (reason.relation, inverse(reason.relation)):

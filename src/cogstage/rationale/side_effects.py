@@ -29,7 +29,7 @@ def is_indication(model: CogStage, head: np.ndarray, tail: np.ndarray) -> np.nda
 def check_indications(model: CogStage, relation: str) -> None:
     """Raise unless indications can be left out of a ranking by this relation."""
     if relation != EFFECT:
-        raise UsageError(f"indications are left out of {EFFECT}, not of {relation}")
+        raise UsageError(f"indications can be left out for {EFFECT} only, not for {relation}")
     if USE not in model.relations:
         raise UsageError(
             f"leaving out indications needs a model that predicts {USE}; it predicts {', '.join(model.relations)}"

@@ -28,12 +28,12 @@ _NOT_OPTIONS = (
 )
 _USE = (
     "Intended use: research, such as ranking hypotheses, studying explanations and comparing methods.",
-    "Not for clinical use: no prediction was validated for the care of patients.",
+    "Not for clinical use: no prediction has been validated for patient care.",
 )
 _LIMITS = (
-    "A probability assumes that half of the pairs asked are true. Among all pairs far fewer are.",
-    "A reason that is not a known fact is a guess of the model with a probability of its own.",
-    "Terms with few counts or few facts get weak answers. Errors and gaps of the sources are learned too.",
+    "A probability assumes that half of all pairs are true. In practice, far fewer are.",
+    "A reason that is not a known fact is a guess of the model, with its own probability.",
+    "Answers about terms with few counts or facts are less reliable. The model also learns the errors of its sources.",
 )
 
 
@@ -229,5 +229,5 @@ def _json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise CogstageError(f"{path} cannot be read ({error}); make the folder again") from error
+        raise CogstageError(f"{path} cannot be read ({error}); create the folder again") from error
     return dict(value)

@@ -103,7 +103,7 @@ class Access:
             there = set(connection.scalars(select(reviewer.c.name).where(reviewer.c.study_id == self._study.id)))
             twice = next((name for n, name in enumerate(names) if name in there or name in names[:n]), None)
             if twice is not None:
-                raise UsageError(f"there is a reviewer called {twice} already; choose another name")
+                raise UsageError(f"a reviewer named {twice} already exists; choose another name")
             last = connection.scalar(select(func.max(reviewer.c.number)).where(reviewer.c.study_id == self._study.id))
             return [
                 self._add(connection, name, number, days, str(secret))
@@ -134,7 +134,7 @@ class Access:
         specialty = "".join(c for c in " ".join(specialty.split()) if c.isprintable())[:200]
         years = years.strip()
         if years and not (years.isascii() and years.isdecimal() and len(years) < 4 and int(years) <= LONGEST_PRACTICE):
-            raise UsageError(f"the years in practice are a whole number from 0 to {LONGEST_PRACTICE}, or empty")
+            raise UsageError(f"the years in practice must be a whole number from 0 to {LONGEST_PRACTICE}, or empty")
         with self._database.writing() as connection:
             connection.execute(
                 update(reviewer)
@@ -243,7 +243,7 @@ class Access:
 
 def _check_days(days: int) -> None:
     if not 1 <= days <= LONGEST_LINK:
-        raise UsageError(f"a link lasts 1 to {LONGEST_LINK} days, not {days}")
+        raise UsageError(f"a link can be valid for 1 to {LONGEST_LINK} days, not {days}")
 
 
 def _reviewer(row: Row[tuple[object, ...]]) -> Reviewer:

@@ -87,7 +87,9 @@ class Answers:
         with self._database.reading() as connection:
             stored = connection.scalar(select(study_table.c.definition_hash).where(study_table.c.id == self._study.id))
         if stored is None:
-            raise CogstageError("the database does not hold this study; give the `database` it was created with")
+            raise CogstageError(
+                "the database does not contain this study; set `database` to the one it was created with"
+            )
         if stored != self._study.hash:
             raise CogstageError("study.json was changed after the study began; restore it from a copy")
 
@@ -236,7 +238,7 @@ class Answers:
         unsigned, _, signature = note.rpartition(".")
         expected = self._signature(reviewer_id, case_key, unsigned)
         if not hmac.compare_digest(signature.encode("utf-8", "replace"), expected.encode()):
-            raise UsageError("that is no visit of this case")
+            raise UsageError("this visit does not belong to this case")
         identifier, _, opened = unsigned.partition(".")
         opened_at = int(opened, 16) / 1000
         passed = min(max(0.0, time.time() - opened_at), LONGEST_LOOK)

@@ -117,7 +117,7 @@ class BlindForm:
         if allowed is None:
             raise AnswerError(f"this case has no question {field[:40]!r}")
         if value not in allowed:
-            raise AnswerError(f"{value[:40]!r} is no answer to {field}; the answers are {', '.join(allowed)}")
+            raise AnswerError(f"{value[:40]!r} is not an answer to {field}; choose one of {', '.join(allowed)}")
         return self._items(field, value)
 
     def _items(self, field: str, value: str) -> dict[str, str]:

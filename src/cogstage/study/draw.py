@@ -65,8 +65,8 @@ def draw_study(sources: Sequence[Source], labels: Mapping[Pair, int], options: S
         there = by_outcome[outcome]
         if len(there) < number:
             raise UsageError(
-                f"{number} cases wanted that are {outcome.replace('_', ' ')}s of {_judges(options)}, but the sources "
-                f"share only {len(there)} labelled ones with rationales; ask for fewer or bring more predictions"
+                f"the study needs {number} {outcome.replace('_', ' ')}s of {_judges(options)}, but the sources "
+                f"share only {len(there)} labelled ones with reasons; use fewer cases or more predictions"
             )
         drawn += [(pair, outcome) for pair in rng.sample(there, number)]
     rng.shuffle(drawn)
@@ -109,8 +109,8 @@ def _check(options: StudyOptions) -> None:
             )
         if options.repeats or options.without_rationales or options.false_positives or options.false_negatives:
             raise UsageError(
-                "a crossover draws its own cases: `repeats`, `without_rationales`, `false_positives` and "
-                "`false_negatives` belong to the protocol sets"
+                "a crossover study samples its own cases: `repeats`, `without_rationales`, `false_positives` and "
+                "`false_negatives` are for the protocol sets only"
             )
     total = options.cases + options.false_positives + options.false_negatives + options.without_rationales
     if options.cases + options.false_positives + options.false_negatives < 1:
@@ -118,11 +118,11 @@ def _check(options: StudyOptions) -> None:
     if min(options.cases, options.false_positives, options.false_negatives, options.without_rationales) < 0:
         raise UsageError("a number of cases cannot be negative")
     if not 0 <= options.repeats <= total - options.without_rationales:
-        raise UsageError(f"`repeats` is {options.repeats}; it must lie between 0 and the cases with rationales")
+        raise UsageError(f"`repeats` is {options.repeats}; it must be between 0 and the cases with rationales")
     if not 1 <= options.per_set <= 20:
-        raise UsageError(f"`per_set` is {options.per_set}; a set holds 1 to 20 rationales")
+        raise UsageError(f"`per_set` is {options.per_set}; a set can have 1 to 20 reasons")
     if not 0 < options.threshold < 1:
-        raise UsageError(f"`threshold` is {options.threshold}; it must lie between 0 and 1")
+        raise UsageError(f"`threshold` is {options.threshold}; it must be between 0 and 1")
 
 
 def _judges(options: StudyOptions) -> str:

@@ -54,14 +54,14 @@ def create_folder(
 def check_new(path: Path) -> None:
     """Raise unless a study can be made at ``path``."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise UsageError(f"{path} is there already; choose another `out` (a study with answers is never overwritten)")
+        raise UsageError(f"{path} already exists; choose another `out` (a study with answers is never overwritten)")
 
 
 def open_folder(path: Path, database: str | None = None, upgrade: bool = False) -> OpenStudy:
     """Open a study folder with the database its answers are in, and check that the two belong together."""
     study = Study.load(path)
     if database is None and not (path / DATABASE_FILE).exists():
-        raise UsageError(f"{path} has no {DATABASE_FILE}; give the `database` that the study was created with")
+        raise UsageError(f"{path} has no {DATABASE_FILE}; set `database` to the one that the study was created with")
     store = Database(database) if database else Database.in_folder(path)
     if upgrade:
         store.upgrade()

@@ -30,13 +30,13 @@ class Scenario:
     def check(self) -> None:
         """Raise on a scenario that cannot be."""
         if not 0 < self.accuracy < 1 or not 0 < self.accuracy + self.gain < 1:
-            raise UsageError("accuracy, and accuracy plus gain, must lie between 0 and 1")
+            raise UsageError("accuracy, and accuracy plus gain, must be between 0 and 1")
         if min(self.reviewer_spread, self.pair_spread) < 0:
             raise UsageError("a spread cannot be negative")
         if not 4 <= self.reviewers <= MOST_REVIEWERS:
-            raise UsageError(f"a crossover has 4 to {MOST_REVIEWERS} reviewers")
+            raise UsageError(f"a crossover study needs 4 to {MOST_REVIEWERS} reviewers")
         if self.pairs < 2 * CELLS or self.pairs % CELLS or self.pairs > 400:
-            raise UsageError(f"a crossover has 8 to 400 pairs, a multiple of {CELLS}")
+            raise UsageError(f"a crossover study needs 8 to 400 pairs per reviewer, in a multiple of {CELLS}")
 
 
 def power(scenario: Scenario, studies: int = 1000, seed: int = 0) -> float:

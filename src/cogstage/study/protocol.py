@@ -180,4 +180,4 @@ def check_source_names(names: Sequence[str], protocol: str = "sets") -> None:
         if not SOURCE_NAME.fullmatch(name):
             raise UsageError(f"source name {name!r}: use up to 40 letters, digits, dots, hyphens and underscores")
     if len(set(names)) < len(names):
-        raise UsageError("two sources have the same name; each `source` NAME=PATH needs a name of its own")
+        raise UsageError("two sources have the same name; each `source` NAME=PATH needs a unique name")

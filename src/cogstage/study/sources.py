@@ -119,10 +119,10 @@ def read_records(name: str, path: Path) -> Source:
             except (ValueError, RecursionError, CogstageError) as error:
                 raise CogstageError(f"{path}:{number}: {error}") from None
             if pair in predictions:
-                raise CogstageError(f"{path}:{number}: the pair {' / '.join(pair)} stands there twice")
+                raise CogstageError(f"{path}:{number}: the pair {' / '.join(pair)} occurs twice")
             predictions[pair] = explained(prediction)
     if not predictions:
-        raise CogstageError(f"{path} holds no prediction record")
+        raise CogstageError(f"{path} contains no prediction records")
     return Source(name, predictions, labels)
 
 
@@ -143,19 +143,21 @@ def read_reasons(name: str, path: Path) -> Source:
             weight = _number(row, "weight", 1.0 / (1 + len(listed)))
             probability = _number(row, "probability", 1.0)
             if not 0 <= probability <= 1:
-                raise CogstageError(f"{row.where('probability')}: {probability} does not lie between 0 and 1")
+                raise CogstageError(f"{row.where('probability')}: {probability} is not between 0 and 1")
             listed.append(
                 WeightedTriple(str(row["reason_head"]), str(row["reason_relation"]), str(row["reason_tail"]), weight)
             )
             said = (str(row["head_name"] or pair[0]), str(row["tail_name"] or pair[2]), probability)
             if about.setdefault(pair, said) != said:
-                raise CogstageError(f"{row.where()}: another row of the same pair has other names or probability")
+                raise CogstageError(
+                    f"{row.where()}: another row of the same pair has different names or another probability"
+                )
             if row["label"] is not None:
                 labels[pair] = _label(_number(row, "label", 0.0), f"{row.where('label')}: ")
     except UsageError as error:
         raise UsageError(f"source {name}: {error}") from None
     if not reasons:
-        raise CogstageError(f"{path} holds no reason")
+        raise CogstageError(f"{path} contains no reasons")
     predictions = {
         pair: Explained(about[pair][0], pair[1], about[pair][1], about[pair][2], tuple(listed))
         for pair, listed in reasons.items()

@@ -61,15 +61,15 @@ class FaersReader(Reader):
         ids_across_files: bool = True,  # a report's number means the report in every file
     ) -> None:
         if len(files) != 1:
-            raise UsageError("FAERS is read from one folder that holds its quarters")
+            raise UsageError("FAERS input must be one folder with all quarterly files")
         self.folder = files[0]
         self.roles = frozenset(role.strip().upper() for role in roles)
         if unknown := self.roles - set(ROLES):
-            raise UsageError(f"unknown role {sorted(unknown)[0]}; known are {', '.join(ROLES)}")
+            raise UsageError(f"unknown role {sorted(unknown)[0]}; choose one of {', '.join(ROLES)}")
         kinds = _kinds(self.folder)
         self._demo, self._deleted = kinds.get("DEMO", []), kinds.get("DELE", [])
         if not self._demo:
-            raise UsageError(f"{self.folder} holds no DEMO file")
+            raise UsageError(f"{self.folder} contains no DEMO file")
         wanted = ("DRUG", "REAC", "INDI") if indications else ("DRUG", "REAC")
         self._kind_of = {path: kind for kind in wanted for path in kinds.get(kind, [])}
         self._reports: _Reports | None = None

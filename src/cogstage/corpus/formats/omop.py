@@ -77,7 +77,7 @@ class OmopReader(Reader):
         ids_across_files: bool = True,  # they are keys of tables, however many files a table has
     ) -> None:
         if len(files) != 1 or (files[0].is_file() and bare_suffix(files[0]) != ".zip"):
-            raise UsageError("OMOP is read from one folder that holds its tables")
+            raise UsageError("OMOP input must be one folder with all tables")
         self.folder = files[0]
         there = {table: table_files(self.folder, table) for table in TABLES}
         if tables is None:
@@ -92,11 +92,11 @@ class OmopReader(Reader):
             chosen = [table.strip().lower() for table in ([tables] if isinstance(tables, str) else tables)]
         for table in chosen:
             if table not in TABLES:
-                raise UsageError(f"unknown OMOP table {table}; known are {', '.join(TABLES)}")
+                raise UsageError(f"unknown OMOP table {table}; choose one of {', '.join(TABLES)}")
             if not there[table]:
-                raise UsageError(f"{self.folder} holds no table {table} (as .csv, .tsv or .parquet)")
+                raise UsageError(f"{self.folder} contains no table {table} (as .csv, .tsv or .parquet)")
         if not chosen:
-            raise UsageError(f"{self.folder} holds no OMOP table; looked for {', '.join(TABLES)}")
+            raise UsageError(f"{self.folder} contains no OMOP table; expected one of {', '.join(TABLES)}")
         self._table_of = {path: table for table in chosen for path in there[table]}
         self._concepts: set[str] = set()
         self._as_date = partial(parse_date, format=date_format)

@@ -22,7 +22,7 @@ def parse_columns(text: str) -> dict[str, str]:
     """``text=note_text,date=seen`` as our columns and what a table calls them."""
     pairs = [pair.partition("=") for pair in text.split(",")]
     if not all(ours.strip() and theirs.strip() for ours, _, theirs in pairs):
-        raise UsageError(f"{text!r} does not say which column is meant; write like text=note_text")
+        raise UsageError(f"{text!r} is not a column name; write it as text=note_text")
     return {ours.strip().lower(): theirs.strip() for ours, _, theirs in pairs}
 
 

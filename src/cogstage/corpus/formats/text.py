@@ -26,7 +26,7 @@ class TextReader(Reader):
         with open_text(path, self.meter) as handle:
             text = handle.read(LONGEST_LINE + 1)
         if len(text) > LONGEST_LINE:
-            self.bad.report(f"{path}: a text of more than {LONGEST_LINE:,} characters; nothing that long is read")
+            self.bad.report(f"{path}: a text of more than {LONGEST_LINE:,} characters, which is the limit")
         elif not text.strip():
             self.bad.notice("files without text")
         else:

@@ -209,7 +209,7 @@ def find_all(finder: Finder, pieces: Iterable[list[Document]], workers: int) -> 
             yield size, future.result()
     except BrokenProcessPool:
         raise CogstageError(
-            "an annotating process was ended from outside (out of memory?); run again with resume and fewer workers"
+            "an annotation process was killed (out of memory?); run again with `resume` and fewer `workers`"
         ) from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

@@ -52,7 +52,9 @@ def open_session(master: str) -> tuple[Any, bool]:
         return builder.getOrCreate(), True
     except Exception as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise CogstageError(f"no Spark on {master}: {first} (is Java installed, and the master running?)") from error
+        raise CogstageError(
+            f"cannot start Spark on {master}: {first} (is Java installed, and the master running?)"
+        ) from error
 
 
 class SparkEngine:
@@ -133,7 +135,9 @@ class SparkEngine:
             about = json.loads(_end(job.work, part).read_text(encoding="utf-8"))
             runs = job.work.runs(_run_name(part))
             if len(runs) != about["pieces"]:
-                raise CogstageError(f"{job.work.path}: what Spark found is not all there; build again without resume")
+                raise CogstageError(
+                    f"{job.work.path}: results of Spark tasks are missing; build again without `resume`"
+                )
             self.runs += runs
             job.bad.add(BadRows(**about["bad"]))
             job.years.join(Years(**about["years"]))
@@ -223,7 +227,7 @@ def check_shared(work: WorkFolder) -> None:
     """Raise where a worker does not see the driver's work folder."""
     if not (work.path / PLAN).exists():
         raise CogstageError(
-            f"{work.path} is not there on {socket.gethostname()}; driver and workers must share the output's storage"
+            f"{work.path} does not exist on {socket.gethostname()}; driver and workers need shared storage"
         )
 
 
