@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -195,13 +195,14 @@ def known_answer(plan: dict[str, Any], method: str) -> dict[str, Any]:
     """Train on a planted data set and say what a preset of cogstage, or a baseline, makes of its test pairs."""
     from benchmarks.harness import measured
     from cogstage.baselines.resolver import resolve
-    from cogstage.estimator import PRESETS, CogStage
+    from cogstage.choices import Preset
+    from cogstage.estimator import CogStage
     from cogstage.training.measures import dev_measures
 
     graph, dataset = planted(Plan(**plan))
     test = dataset.pairs("may_treat", "test")
     with measured() as took:
-        if method in PRESETS:
+        if method in get_args(Preset):
             more = {} if method == "default" else PAPER_COURSE
             model = CogStage("may_treat", preset=method, dimension=64, associations=16, **more).fit(graph, dataset)
             logits = model.logits(test.head, test.tail, "may_treat")
