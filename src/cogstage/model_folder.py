@@ -20,7 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from cogstage.artefact import is_artefact, lock_folder, new_folder, read_meta, to_json, write_text
+from cogstage.artefact import is_artefact, new_folder, read_meta, to_json, write_text
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.disproportionality import Population
@@ -28,6 +28,7 @@ from cogstage.graph.kept_examples import Examples
 from cogstage.graph.pair_counts import PairCounts
 from cogstage.graph.pair_order import PairOrder
 from cogstage.graph.vocabulary import Vocabulary
+from cogstage.locks import lock_folder
 from cogstage.model.config import Config, Options
 from cogstage.model.fast.paper_network import FastPaperNetwork
 from cogstage.model.network import Network

@@ -15,7 +15,6 @@ from benchmarks.planted import Plan, planted
 from save_planted import save_both
 from training_settings import PAPER, QUICK
 
-from cogstage.artefact import lock_folder
 from cogstage.choices import Preset
 from cogstage.cli.main import run
 from cogstage.errors import CogstageError, UsageError
@@ -23,6 +22,7 @@ from cogstage.estimator import CogStage, preset_config
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.dataset import Dataset
+from cogstage.locks import lock_folder
 from cogstage.model.config import Config
 from cogstage.model.paper import PaperConfig
 

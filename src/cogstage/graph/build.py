@@ -16,7 +16,6 @@ from cogstage.artefact import (
     check_target,
     file_hash,
     finish_folder,
-    lock_folder,
     new_file,
     one_line_if_full,
     software_version,
@@ -41,6 +40,7 @@ from cogstage.graph.privacy import fresh_seed, noise_from, release, suppress, th
 from cogstage.graph.roll_up import RollUp, read_roll_up
 from cogstage.graph.runs import WorkFolder
 from cogstage.graph.units import Finder, Keys
+from cogstage.locks import lock_folder
 from cogstage.progress import SILENT, Progress
 from cogstage.reporting.release import release_markdown
 from cogstage.tables import BadRows, expand

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cogstage.artefact import check_target, file_hash, lock_folder
+from cogstage.artefact import check_target, file_hash
 from cogstage.corpus.lexicon import Lexicon
 from cogstage.corpus.readers import open_reader
 from cogstage.errors import CogstageError, UsageError
@@ -21,6 +21,7 @@ from cogstage.graph.options import BuildOptions
 from cogstage.graph.renumbering import Renumbering
 from cogstage.graph.runs import add_up, as_stored
 from cogstage.graph.vocabulary import Vocabulary
+from cogstage.locks import lock_folder
 from cogstage.provenance import licences_of
 from cogstage.tables import BadRows
 
