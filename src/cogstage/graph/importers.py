@@ -15,11 +15,11 @@ from cogstage.graph.edges import Edges
 from cogstage.graph.renumbering import Renumbering
 from cogstage.graph.unpickle import read_plain_pickle
 from cogstage.graph.vocabulary import Vocabulary
+from cogstage.input_files import Paths
 from cogstage.progress import SILENT, Progress
 from cogstage.tables import BadRows, Row, expand, read_rows
 
 PPMI_SCALE = 1_000_000
-Paths = str | Path | Sequence[str | Path]
 
 
 def graph_of(

@@ -14,13 +14,14 @@ from cogstage.artefact import check_target, file_hash
 from cogstage.corpus.lexicon import Lexicon
 from cogstage.corpus.readers import open_reader
 from cogstage.errors import CogstageError, UsageError
-from cogstage.graph.build import Built, Paths, build_graph
+from cogstage.graph.build import Built, build_graph
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.edges import Edges
 from cogstage.graph.options import BuildOptions
 from cogstage.graph.renumbering import Renumbering
 from cogstage.graph.runs import add_up, as_stored
 from cogstage.graph.vocabulary import Vocabulary
+from cogstage.input_files import Paths
 from cogstage.locks import lock_folder
 from cogstage.provenance import licences_of
 from cogstage.tables import BadRows

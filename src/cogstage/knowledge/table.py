@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from cogstage.choices import Ambiguity, check_choice
+from cogstage.input_files import Paths
 from cogstage.knowledge.facts import Facts, Statement, year_of
 from cogstage.knowledge.matching import Names, how, unmatched_rows
 from cogstage.knowledge.names import code_key
@@ -18,7 +19,7 @@ UNKNOWN = "unknown to the lexicon or graph"
 
 
 def facts_from_table(
-    paths: str | Path | Sequence[str | Path],
+    paths: Paths,
     names: Names | None = None,
     ambiguity: Ambiguity = "first",
     bad: BadRows | None = None,
