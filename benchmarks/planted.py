@@ -157,7 +157,7 @@ def two_communities(
     there = rng.random(len(source)) < np.where(same, inside, across)
     source, target, same = source[there], target[there], same[there]
     count = 1 + rng.poisson(np.where(same, 6, 3))
-    vocabulary = Vocabulary.of_terms([f"term {i}" for i in range(2 * size)])
+    vocabulary = Vocabulary.from_terms([f"term {i}" for i in range(2 * size)])
     return Graph(vocabulary, source.astype(np.int32), target.astype(np.int32), count.astype(np.int64)), community
 
 

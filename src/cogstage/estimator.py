@@ -142,7 +142,7 @@ class CogStage:
                 graph.hash,
                 privacy_text(graph.made_with),
                 PairOrder.from_graph(graph),
-                Population.of(graph.made_with),
+                Population.from_meta(graph.made_with),
                 graph.examples,
             )
         )
@@ -226,7 +226,7 @@ class CogStage:
         )
         index = RelationIndex(self.all_relations)
         fitted, count = self.fitted, self.vocabulary.count
-        margins = Margins.of(fitted.population, count, self.counts, self.privacy)
+        margins = Margins.from_counts(fitted.population, count, self.counts, self.privacy)
         return Explainer(
             self.vocabulary,
             index,
@@ -406,7 +406,7 @@ class CogStage:
                 graph_hash=graph.hash,
                 privacy=privacy_text(graph.made_with),
                 order=PairOrder.from_graph(graph),
-                population=Population.of(graph.made_with),
+                population=Population.from_meta(graph.made_with),
                 examples=graph.examples,
                 metrics={**self.metrics, "sources": {**self.metrics.get("sources", {}), **counts_of(graph.made_with)}},
             )

@@ -33,7 +33,9 @@ def fitted(small: tuple[Graph, Dataset]) -> CogStage:
 
 
 def test_graph_and_dataset_of_different_terms(small: tuple[Graph, Dataset]) -> None:
-    other = Graph(Vocabulary.of_terms([f"x{i}" for i in range(300)]), small[0].source, small[0].target, small[0].count)
+    other = Graph(
+        Vocabulary.from_terms([f"x{i}" for i in range(300)]), small[0].source, small[0].target, small[0].count
+    )
     with pytest.raises(UsageError, match="do not belong together"):
         CogStage("may_treat").fit(other, small[1])
 
@@ -135,7 +137,7 @@ def test_damaged_model_folder(fitted: CogStage, tmp_path: Path, damage: str) -> 
     elif damage == "foreign weights":
         shutil.copy(path / "evidence.safetensors", weights)
     elif damage == "other vocabulary":
-        Vocabulary.of_terms([f"t{i}" for i in range(300)]).write(path, "vocabulary.parquet")
+        Vocabulary.from_terms([f"t{i}" for i in range(300)]).write(path, "vocabulary.parquet")
     else:
         (path / "config.json").write_text("{")
     with pytest.raises(CogstageError) as caught:

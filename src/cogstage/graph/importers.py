@@ -36,7 +36,7 @@ def graph_of(
 
     ``about`` gives concept, name and type of a key. Without node counts a node gets its largest edge count.
     """
-    nodes = Renumbering.of(keys)
+    nodes = Renumbering.from_keys(keys)
     place, term = nodes.new, tuple(nodes.keys)
     edges = Edges(place[source], place[target], count.astype(np.int64)).upward()
     edges = edges.where(np.lexsort((edges.target, edges.source)))

@@ -41,7 +41,7 @@ def merge_graphs(graphs: Sequence[Graph], names: Sequence[str] | None = None) ->
         raise UsageError("merging needs at least two graphs")
     made = [graph.made_with for graph in graphs]
     _check_alike(made, names)
-    nodes = Renumbering.of(term for graph in graphs for term in graph.vocabulary.term)
+    nodes = Renumbering.from_keys(term for graph in graphs for term in graph.vocabulary.term)
     maps = np.split(nodes.new, np.cumsum([graph.n_nodes for graph in graphs])[:-1])
     ordered = all(graph.in_order is not None for graph in graphs)
     stored = []

@@ -84,7 +84,7 @@ def facts_from_table(
 
     listed = [paths] if isinstance(paths, (str, Path)) else list(paths)
     made_with = {"from": "table", "files": [Path(path).name for path in listed], "ambiguous": ambiguity}
-    facts = Facts.of(rows(), made_with)
+    facts = Facts.from_statements(rows(), made_with)
     details: dict[str, object] = {"bad rows": bad.count, "names": dict(sorted(counts.items()))}
     if several:
         details["ambiguous names"] = [f"{name}: {', '.join(found[:5])}" for name, found in sorted(several.items())[:20]]
