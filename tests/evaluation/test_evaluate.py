@@ -81,7 +81,7 @@ def test_wrong_calls(data: Dataset) -> None:
         evaluate(model, data, relations=["symptom_of"])
     with pytest.raises(UsageError, match="no relation causes"):
         evaluate(model, planted_communities(100)[1], relations=["causes"])
-    model.vocabulary = type(model.vocabulary).of_terms(["a", "b"])
+    model.vocabulary = type(model.vocabulary).from_terms(["a", "b"])
     with pytest.raises(UsageError, match="do not belong together"):
         evaluate(model, data)
 
