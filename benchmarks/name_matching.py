@@ -161,7 +161,7 @@ def measure(table_names: list[str], names: Any, seed: int = 0) -> tuple[list[dic
 def _absent(truth: dict[str, str], names: Any, seed: int, problems: dict[str, list[str]]) -> dict[str, Any]:
     """Names of every tenth concept, written in all ways, while these concepts are taken out."""
     out = set(sorted(set(truth.values()))[::10])
-    without = type(names).of(
+    without = type(names).from_pairs(
         ((name, concept) for name, found in names.named.items() for concept in found if concept not in out),
         names.types,
     )
@@ -193,11 +193,11 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("--show", type=int, default=0, help="Print so many problems of each kind.")
     asked = options.parse_args(argv)
     if asked.lexicon is not None:
-        names = Names.of_lexicon(asked.lexicon)
+        names = Names.from_lexicon(asked.lexicon)
     else:
         from cogstage.data.embedded import graph
 
-        names = Names.of_vocabulary(graph().vocabulary)
+        names = Names.from_vocabulary(graph().vocabulary)
     if asked.facts:
         wanted = {str(row[end]).strip() for row in read_rows(asked.facts, ["head", "tail"]) for end in ("head", "tail")}
     else:

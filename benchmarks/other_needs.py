@@ -36,7 +36,9 @@ def split_relations(facts: Any, parts: int) -> Any:
     from cogstage.knowledge.facts import Facts
 
     rows = zip(facts.head, facts.relation, facts.tail, facts.source, strict=True)
-    return Facts.of([(h, f"{r}_{zlib.crc32(h.encode()) % parts + 1}", t, source) for h, r, t, source in rows])
+    return Facts.from_statements(
+        [(h, f"{r}_{zlib.crc32(h.encode()) % parts + 1}", t, source) for h, r, t, source in rows]
+    )
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -1,21 +1,24 @@
-"""Graphs and data sets whose right answer is known, from a few hundred terms to the paper's scale.
+"""Graphs and data sets whose right answer is known, for benchmarks and tests.
 
-Terms have a type (drug, disorder, symptom) and a hidden topic; terms of one topic co-occur more. A relation holds
-between a head and a tail whose topics it joins, so it can be told from co-occurrence alone. With ``shuffled`` the
-facts and the negatives are drawn alike, and nothing can be told: a model that does better than chance cheats.
+:func:`planted` makes them from a few hundred terms to the paper's scale. Terms have a type (drug, disorder, symptom)
+and a hidden topic; terms of one topic co-occur more. A relation holds between a head and a tail whose topics it joins,
+so co-occurrence alone predicts it. With ``shuffled`` facts and negatives are drawn from the same distribution, and a
+model that does better than chance has seen what it should not.
+
+:func:`planted_communities` is a small dense one without noise, which every method should learn.
 """
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.vocabulary import Vocabulary
-from cogstage.knowledge.dataset import Dataset, Pairs
+from cogstage.knowledge.dataset import SPLITS, Dataset, Pairs
 from cogstage.relations import RELATIONS
 from cogstage.triples import Triples
 
@@ -46,6 +49,7 @@ class Plan:
 
 REFERENCE = "svd+distmult"
 PAPER_COURSE: dict[str, Any] = {"learning_rate": 3e-3, "epochs": 40, "minimum_epochs": 25}
+COMMUNITY_SHARES = {"train": 0.6, "dev": 0.1, "test": 0.3}
 PAPER = Plan(terms=52_804, edges=16_200_000, topics=400, facts=3_692, relations=5)  # 25,848 training pairs
 
 
@@ -142,17 +146,63 @@ def _triples(rows: np.ndarray) -> Triples:
     return Triples(rows[:, 0].astype(np.int32), rows[:, 1].astype(np.int16), rows[:, 2].astype(np.int32))
 
 
+def two_communities(
+    size: int = 100, inside: float = 0.3, across: float = 0.06, seed: int = 0
+) -> tuple[Graph, np.ndarray]:
+    """A graph of 2·size terms with more and heavier edges within a community, and each term's community."""
+    rng = np.random.default_rng(seed)
+    community = np.repeat([0, 1], size)
+    source, target = np.triu_indices(2 * size, k=1)
+    same = community[source] == community[target]
+    there = rng.random(len(source)) < np.where(same, inside, across)
+    source, target, same = source[there], target[there], same[there]
+    count = 1 + rng.poisson(np.where(same, 6, 3))
+    vocabulary = Vocabulary.from_terms([f"term {i}" for i in range(2 * size)])
+    return Graph(vocabulary, source.astype(np.int32), target.astype(np.int32), count.astype(np.int64)), community
+
+
+def planted_communities(
+    pairs: int = 6000, shuffled: bool = False, relations: tuple[str, ...] = ("may_treat",), seed: int = 0
+) -> tuple[Graph, Dataset]:
+    """Even terms are heads, odd ones tails; every relation holds where both are of one community.
+
+    ``shuffled`` keeps pairs and graph and permutes the labels, so that nothing can be learned.
+    """
+    graph, community = two_communities(seed=seed)
+    rng = np.random.default_rng((seed, 1))
+    terms = np.arange(graph.n_nodes)
+    every_pair = np.stack(np.meshgrid(terms[::2], terms[1::2], indexing="ij"), axis=-1).reshape(-1, 2)
+    labelled: dict[tuple[str, str], Pairs] = {}
+    facts: dict[str, list[np.ndarray]] = {split: [] for split in SPLITS}
+    for number, relation in enumerate(relations):
+        chosen = every_pair[rng.permutation(len(every_pair))[:pairs]].astype(np.int32)
+        label = (community[chosen[:, 0]] == community[chosen[:, 1]]).astype(np.int8)
+        if shuffled:
+            label = rng.permutation(label)
+        begin = 0
+        for split in SPLITS:
+            rows = slice(begin, begin + int(COMMUNITY_SHARES[split] * pairs))
+            head, tail = chosen[rows].T
+            labelled[relation, split] = Pairs(head, tail, label[rows])
+            facts[split].append(np.insert(chosen[rows][label[rows] == 1], 1, number, axis=1))
+            begin = rows.stop
+    triples = {split: _triples(np.concatenate(parts)) for split, parts in facts.items()}
+    manifest = {"relations": list(relations), "options": {"negatives": "planted"}}
+    return graph, Dataset(relations, graph.vocabulary.hash, graph.n_nodes, manifest, {}, labelled, triples)
+
+
 def known_answer(plan: dict[str, Any], method: str) -> dict[str, Any]:
     """Train on a planted data set and say what a preset of cogstage, or a baseline, makes of its test pairs."""
     from benchmarks.harness import measured
     from cogstage.baselines.resolver import resolve
-    from cogstage.estimator import PRESETS, CogStage
+    from cogstage.choices import Preset
+    from cogstage.estimator import CogStage
     from cogstage.training.measures import dev_measures
 
     graph, dataset = planted(Plan(**plan))
     test = dataset.pairs("may_treat", "test")
     with measured() as took:
-        if method in PRESETS:
+        if method in get_args(Preset):
             more = {} if method == "default" else PAPER_COURSE
             model = CogStage("may_treat", preset=method, dimension=64, associations=16, **more).fit(graph, dataset)
             logits = model.logits(test.head, test.tail, "may_treat")

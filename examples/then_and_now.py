@@ -52,7 +52,7 @@ def split_by_time(facts: Facts, terms: Iterable[str]) -> tuple[Facts, dict[str, 
     for head, relation, tail, _ in rows:
         if head in known and tail in known and frozenset((head, tail)) not in stated:
             today.setdefault(relation, set()).add((head, tail))
-    return Facts.of(then), today
+    return Facts.from_statements(then), today
 
 
 def position(score: float, others: np.ndarray) -> float:

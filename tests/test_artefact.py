@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from small_disk import small_disk
 
 from cogstage import artefact
-from cogstage.artefact import META, lock_folder, new_file, new_folder, read_meta, safe_name, to_json
+from cogstage.artefact import META, new_file, new_folder, read_meta, safe_name, to_json
 from cogstage.errors import CogstageError, UsageError
+from cogstage.locks import lock_folder
 
 HOLD = """
 import sys, os, time
@@ -70,7 +71,7 @@ def test_a_forked_child_does_not_keep_a_dead_parents_lock(tmp_path: Path) -> Non
 def test_many_processes_never_hold_a_lock_together(tmp_path: Path) -> None:
     """Each writes its number, waits, and reads it back; takers and leavers race for the lock file."""
     code = (
-        "import sys, time\nfrom pathlib import Path\nfrom cogstage.artefact import lock_folder\n"
+        "import sys, time\nfrom pathlib import Path\nfrom cogstage.locks import lock_folder\n"
         "from cogstage.errors import UsageError\nfolder, me = Path(sys.argv[1]), sys.argv[2]\nheld = 0\n"
         "end = time.monotonic() + 30\n"
         "while held < 20 and time.monotonic() < end:\n"

@@ -26,7 +26,7 @@ def make_facts() -> Facts:
     graph, _ = small_data()
     names = graph.vocabulary.term
     pairs = [(head, tail) for head in range(0, 40, 2) for tail in range(1, 60, 6)]
-    return Facts.of(Statement(names[head], "may_treat", names[tail], "source") for head, tail in pairs)
+    return Facts.from_statements(Statement(names[head], "may_treat", names[tail], "source") for head, tail in pairs)
 
 
 def make(kind: str, folder: Path, model: Path) -> Callable[[], object]:

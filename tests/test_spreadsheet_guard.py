@@ -32,7 +32,7 @@ def runs(cell: str) -> bool:
 def test_no_writer_writes_a_formula(name: str, tmp_path: Path) -> None:
     made = prediction()
     hostile = replace(made, head=replace(made.head, key=name, name=name))
-    facts = Facts.of([Statement("a", "may_treat", "b", "source")])
+    facts = Facts.from_statements([Statement("a", "may_treat", "b", "source")])
     replace(facts, unmatched=((name, 3, name),)).save(tmp_path / "facts")
     Corrections((Correction("a", "may_treat", "b", "right", name, "", name),)).write(tmp_path / "corrections.tsv")
     written = [

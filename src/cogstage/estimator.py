@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cogstage.artefact import software_version
 from cogstage.choices import Preset, check_choice
 from cogstage.errors import UsageError
 from cogstage.graph.cooccurrence import Graph
-from cogstage.graph.disproportionality import Margins, Population
 from cogstage.graph.pair_counts import PairCounts
-from cogstage.graph.pair_order import PairOrder
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.dataset import Dataset, FittingView
 from cogstage.model.config import Config, Options
-from cogstage.model.network import Network
-from cogstage.model_folder import Fitted
+from cogstage.model_folder import Fitted, kept_of_graph
 from cogstage.progress import SILENT, Progress
-from cogstage.provenance import counts_of, privacy_text
 from cogstage.rationale.corrections import Corrections
 from cogstage.rationale.explain import Explainer, Revise
 from cogstage.rationale.filters import Filter
 from cogstage.rationale.predictor import Predictor
-from cogstage.rationale.record import Prediction, Provenance, Triple
+from cogstage.rationale.record import Prediction, Triple
 from cogstage.relations import RelationIndex
 from cogstage.training.calibration import Calibration, sigmoid
-from cogstage.triples import TripleIndex, Triples, UsualTypes
+from cogstage.triples import TripleIndex, Triples
 
 BATCH = 512  # pairs predicted together
 
@@ -131,22 +125,16 @@ class CogStage:
         trained = train(graph, view, targets, self.config, self.seed, options)
         self._use(
             Fitted(
-                self.preset,
-                self.seed,
-                self.config,
-                tuple(view.relations),
-                tuple(targets),
-                trained.network,
-                dict(trained.calibration),
-                {**trained.metrics, "sources": dict(view.sources)},
-                graph.vocabulary,
-                view.train_facts(),
-                PairCounts.from_graph(graph),
-                graph.hash,
-                privacy_text(graph.made_with),
-                PairOrder.from_graph(graph),
-                Population.of(graph.made_with),
-                graph.examples,
+                preset=self.preset,
+                seed=self.seed,
+                config=self.config,
+                relations=tuple(view.relations),
+                targets=tuple(targets),
+                network=trained.network,
+                calibration=dict(trained.calibration),
+                metrics={**trained.metrics, "sources": dict(view.sources)},
+                facts=view.train_facts(),
+                **kept_of_graph(graph),
             )
         )
         return self
@@ -222,25 +210,7 @@ class CogStage:
     @cached_property
     def explainer(self) -> Explainer:
         """Converts arrays of reasons into prediction records."""
-        types = self.vocabulary.type
-        usual = UsualTypes(types, self.fitted.facts, len(self.all_relations)) if any(types) else None
-        provenance = Provenance(
-            self.fitted.weights_hash(), self.fitted.graph_hash, software_version(), self.config_world, self.privacy
-        )
-        index = RelationIndex(self.all_relations)
-        fitted, count = self.fitted, self.vocabulary.count
-        margins = Margins.of(fitted.population, count, self.counts, self.privacy)
-        return Explainer(
-            self.vocabulary,
-            index,
-            self.counts,
-            self.facts,
-            usual,
-            provenance,
-            fitted.order,
-            margins,
-            examples=fitted.examples,
-        )
+        return self.fitted.explainer(self.facts, self.config_world)
 
     @property
     def config_world(self) -> str:
@@ -398,31 +368,8 @@ class CogStage:
         Terms are matched by their keys. A term that was not in the training graph gets its vector from the terms it
         co-occurs with. Training facts between terms that are missing from the other graph are dropped.
         """
-        from cogstage.training.transfer import move_facts, move_network, places
-
-        network = self.fitted.network
-        if not isinstance(network, Network):
-            raise UsageError(
-                "only the default model can be used on another graph; train the published model on that graph instead"
-            )
-        place = places(self.vocabulary, graph.vocabulary)
-        facts = move_facts(self.fitted.facts, place, len(self.vocabulary))
         copy = CogStage(self._asked, preset=self.preset, seed=self.seed, **self.config.to_dict())
-        copy._use(
-            replace(
-                self.fitted,
-                network=move_network(network, (self.graph, self.fitted.facts), (graph, facts), place, self.seed),
-                vocabulary=graph.vocabulary,
-                facts=facts,
-                counts=PairCounts.from_graph(graph),
-                graph_hash=graph.hash,
-                privacy=privacy_text(graph.made_with),
-                order=PairOrder.from_graph(graph),
-                population=Population.of(graph.made_with),
-                examples=graph.examples,
-                metrics={**self.metrics, "sources": {**self.metrics.get("sources", {}), **counts_of(graph.made_with)}},
-            )
-        )
+        copy._use(self.fitted.on_graph(graph))
         return copy
 
     # Checks

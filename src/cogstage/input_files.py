@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from cogstage.errors import CogstageError, UsageError
 
+Paths = str | Path | Sequence[str | Path]  # files, folders or glob patterns
 COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 ARCHIVE = ".zip"
 LONGEST_LINE = 64 << 20  # characters (bytes) of one line or one JSON value; more is refused
@@ -36,7 +37,7 @@ class Reports(Protocol):
         """Raise, or count."""
 
 
-def expand(paths: str | Path | Sequence[str | Path]) -> list[Path]:
+def expand(paths: Paths) -> list[Path]:
     """Files behind a path, several paths, or globs, in a stable order; a path that is not there is an error."""
     found: list[Path] = []
     for entry in [paths] if isinstance(paths, (str, Path)) else paths:

@@ -8,7 +8,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +20,30 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from cogstage.artefact import is_artefact, lock_folder, new_folder, read_meta, to_json, write_text
+from cogstage.artefact import is_artefact, new_folder, read_meta, software_version, to_json, write_text
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
-from cogstage.graph.disproportionality import Population
+from cogstage.graph.disproportionality import Margins, Population
 from cogstage.graph.kept_examples import Examples
 from cogstage.graph.pair_counts import PairCounts
 from cogstage.graph.pair_order import PairOrder
 from cogstage.graph.vocabulary import Vocabulary
+from cogstage.locks import lock_folder
 from cogstage.model.config import Config, Options
 from cogstage.model.fast.paper_network import FastPaperNetwork
 from cogstage.model.network import Network
 from cogstage.model.paper import PaperConfig
+from cogstage.provenance import counts_of, privacy_text
+from cogstage.rationale.explain import Explainer
 from cogstage.rationale.paper_predictor import PaperPredictor
 from cogstage.rationale.predictor import Predictor, StagedPredictor
+from cogstage.rationale.record import Provenance
 from cogstage.relations import RelationIndex
 from cogstage.reporting.release import release_markdown
 from cogstage.training.calibration import Calibration
 from cogstage.training.checkpoint import FILE as CHECKPOINT_FILE
 from cogstage.training.checkpoint import put_weights
-from cogstage.triples import Triples
+from cogstage.triples import TripleIndex, Triples, UsualTypes
 
 VOCABULARY = "vocabulary.parquet"
 ORDER = "order.safetensors"  # where the graph has order in time
@@ -89,6 +93,38 @@ class Fitted:
         if isinstance(self.network, Network):
             return StagedPredictor.create(self.network, self.counts, self.facts, types, relations, self.order)
         return PaperPredictor.create(self.network, self.counts, self.facts, types, relations)
+
+    def explainer(self, facts: TripleIndex, world: str) -> Explainer:
+        """Turns reasons into records; ``facts`` are the training facts."""
+        types = self.vocabulary.type
+        return Explainer(
+            self.vocabulary,
+            RelationIndex(self.relations),
+            self.counts,
+            facts,
+            UsualTypes(types, self.facts, len(self.relations)) if any(types) else None,
+            Provenance(self.weights_hash(), self.graph_hash, software_version(), world, self.privacy),
+            self.order,
+            Margins.from_counts(self.population, self.vocabulary.count, self.counts, self.privacy),
+            examples=self.examples,
+        )
+
+    def on_graph(self, graph: Graph) -> Fitted:
+        """The same stages 2 and 3 with the terms and counts of another graph."""
+        from cogstage.training.transfer import move_facts, move_network, places
+
+        if not isinstance(self.network, Network):
+            raise UsageError("only the default model can be moved to another graph; train the published one on it")
+        place = places(self.vocabulary, graph.vocabulary)
+        facts = move_facts(self.facts, place, len(self.vocabulary))
+        sources = {**self.metrics.get("sources", {}), **counts_of(graph.made_with)}
+        return replace(
+            self,
+            network=move_network(self.network, (self.graph, self.facts), (graph, facts), place, self.seed),
+            facts=facts,
+            metrics={**self.metrics, "sources": sources},
+            **kept_of_graph(graph),
+        )
 
     def weights_hash(self) -> str:
         """Identity of the weights."""
@@ -185,6 +221,19 @@ class Fitted:
             )
         except (SafetensorError, pa.ArrowInvalid, OSError, KeyError, TypeError, ValueError, IndexError) as error:
             raise CogstageError(f"{path} is damaged ({error}); train the model again") from error
+
+
+def kept_of_graph(graph: Graph) -> dict[str, Any]:
+    """The fields of :class:`Fitted` that a graph gives."""
+    return {
+        "vocabulary": graph.vocabulary,
+        "counts": PairCounts.from_graph(graph),
+        "graph_hash": graph.hash,
+        "privacy": privacy_text(graph.made_with),
+        "order": PairOrder.from_graph(graph),
+        "population": Population.from_meta(graph.made_with),
+        "examples": graph.examples,
+    }
 
 
 def _metrics(path: Path) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from cogstage.csv_records import Records
 from cogstage.errors import CogstageError, UsageError
 from cogstage.input_files import (
     Meter,
+    Paths,
     archive_of,
     bare_suffix,
     expand,
@@ -127,7 +128,7 @@ class Row:
 
 
 def read_rows(
-    paths: str | Path | Sequence[str | Path],
+    paths: Paths,
     required: Iterable[str],
     optional: Iterable[str] = (),
     bad: BadRows | None = None,

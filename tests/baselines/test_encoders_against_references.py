@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from planted_relation import two_communities
+from benchmarks.planted import two_communities
 from scipy.stats import chisquare
 
 from cogstage.baselines.edge_weights import edge_matrix

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from planted_relation import planted
+from benchmarks.planted import planted_communities
 
 from cogstage.baselines import resolver
 from cogstage.baselines.fresh import FreshTraining, TypedNegatives
@@ -29,12 +29,12 @@ MODERN = resolver.MODERN
 
 @pytest.fixture(scope="module")
 def known() -> tuple[Graph, Dataset]:
-    return planted()
+    return planted_communities()
 
 
 @pytest.fixture(scope="module")
 def shuffled() -> tuple[Graph, Dataset]:
-    return planted(shuffled=True)
+    return planted_communities(shuffled=True)
 
 
 def quick_encoder(name: str) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def test_every_component_carries_its_title_and_quick_settings() -> None:
 
 def test_fresh_negatives_are_typed_and_no_training_fact(known: tuple[Graph, Dataset]) -> None:
     """Checked against sets of plain tuples; a held-out fact may be drawn, since nobody who fits knows it."""
-    graph, data = planted(800, relations=("may_treat", "causes"))
+    graph, data = planted_communities(800, relations=("may_treat", "causes"))
     view = data.for_fitting()
     facts = view.train_facts()
     known_pairs = {frozenset(pair) for pair in zip(facts.head.tolist(), facts.tail.tolist(), strict=True)}
@@ -222,7 +222,7 @@ def test_fresh_form_keeps_the_setting_that_is_best_on_dev(known: tuple[Graph, Da
 
 
 def test_fresh_form_says_yes_as_often_as_it_is_true_on_dev(known: tuple[Graph, Dataset]) -> None:
-    graph, data = planted(800, relations=("may_treat", "causes"))
+    graph, data = planted_communities(800, relations=("may_treat", "causes"))
     method = quick("svd+distmult+fresh").fit(graph, data.for_fitting(), "all", 0)
     for relation in ("may_treat", "causes"):
         dev = data.pairs(relation, "dev")
@@ -230,7 +230,7 @@ def test_fresh_form_says_yes_as_often_as_it_is_true_on_dev(known: tuple[Graph, D
 
 
 def test_popularity_is_the_number_of_known_facts(known: tuple[Graph, Dataset]) -> None:
-    graph, data = planted(400, relations=("may_treat", "causes"))
+    graph, data = planted_communities(400, relations=("may_treat", "causes"))
     facts = data.facts("train")
     count = dict.fromkeys(range(graph.n_nodes), 0)
     for head, tail in zip(facts.head.tolist(), facts.tail.tolist(), strict=True):

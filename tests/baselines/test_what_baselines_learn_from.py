@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from planted_relation import planted, two_communities
+from benchmarks.planted import planted_communities, two_communities
 
 from cogstage.baselines import resolver
 from cogstage.baselines.classifier import Training
@@ -27,7 +27,7 @@ def turned(pairs: Pairs) -> Pairs:
 @pytest.mark.parametrize("name", resolver.SCORERS)
 def test_a_scorer_stops_by_the_dev_pairs(name: str) -> None:
     """Where dev says the opposite of train, every pass makes the dev loss worse: the first pass is kept."""
-    graph, data = planted(1000)
+    graph, data = planted_communities(1000)
     vectors = SvdEncoder(dimension=8).encode(graph, data.for_fitting(), 0)
     train, dev, test = (data.pairs("may_treat", split) for split in ("train", "dev", "test"))
 
@@ -43,7 +43,7 @@ def test_a_scorer_stops_by_the_dev_pairs(name: str) -> None:
 
 def test_a_scorer_keeps_the_weight_decay_that_dev_likes() -> None:
     """Train wants weights, dev (turned round) wants none of them: the strong decay must be chosen."""
-    graph, data = planted(1000)
+    graph, data = planted_communities(1000)
     vectors = SvdEncoder(dimension=8).encode(graph, data.for_fitting(), 0)
     train, dev = data.pairs("may_treat", "train"), data.pairs("may_treat", "dev")
 
@@ -57,7 +57,7 @@ def test_a_scorer_keeps_the_weight_decay_that_dev_likes() -> None:
 
 
 def test_the_fresh_form_stops_by_the_dev_pairs() -> None:
-    graph, data = planted(1000)
+    graph, data = planted_communities(1000)
     pairs = {**data._pairs, ("may_treat", "dev"): turned(data.pairs("may_treat", "train"))}
     other = dataclasses.replace(data, _pairs=pairs)
     test = data.pairs("may_treat", "test")
@@ -77,7 +77,7 @@ def test_repel_puts_facts_beside_each_other() -> None:
     graph, _ = two_communities(size=60, seed=3)
     rng = np.random.default_rng(0)
     head, tail = rng.integers(0, 60, 150).astype(np.int32), rng.integers(60, 120, 150).astype(np.int32)
-    data = planted(100)[1]
+    data = planted_communities(100)[1]
     facts = Triples(head, np.zeros(150, np.int16), tail)
     view = dataclasses.replace(data, _facts={**data._facts, "train": facts}).for_fitting()
 
@@ -107,7 +107,7 @@ def test_lines_noise_is_degree_to_the_three_quarters() -> None:
 def test_svd_weighs_by_the_root_of_the_singular_values(power: float) -> None:
     graph, _ = two_communities(size=30, seed=1)
     exact = np.linalg.svd(graph.ppmi().toarray())
-    view = planted(100)[1].for_fitting()
+    view = planted_communities(100)[1].for_fitting()
     options = {} if power == 0.5 else {"power": power}  # the default is the square root
     vectors = SvdEncoder(dimension=4, iterations=30, **options).encode(graph, view, 0)
     assert np.allclose(np.linalg.norm(vectors, axis=0), exact.S[:4] ** power, rtol=1e-3)

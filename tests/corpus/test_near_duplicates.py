@@ -74,7 +74,7 @@ def test_copies_are_those_of_a_search_by_hand(seed: int, n: int) -> None:
         else:
             kept.append(note)
     rng.shuffle(notes)
-    parts = [Signatures.of(notes[:2]), Signatures.of(notes[2:])]
+    parts = [Signatures.from_documents(notes[:2]), Signatures.from_documents(notes[2:])]
     found = Signatures.join(parts).copies()
     assert set(found.tolist()) == expected
     assert np.all(found[1:] > found[:-1])

@@ -275,5 +275,5 @@ def test_names_are_counted_with_their_patients(tmp_path: Path) -> None:
     reader = open_reader(put(tmp_path / "r.csv", text))
     list(reader)
     assert reader.names == {"I10": ("hypertension", "disorder")}
-    counted = [(n.name, n.count, n.patients, n.vocabulary) for n in reader.all_names_of(["I10"]).of("I10")]
+    counted = [(n.name, n.count, n.patients, n.vocabulary) for n in reader.all_names_of(["I10"]).names_of("I10")]
     assert counted == [("hypertension", 3, 2, False), ("HTN - pt Jones", 1, 1, False)]

@@ -33,7 +33,7 @@ example = _load()
 
 
 def test_nothing_of_today_reaches_the_training_facts() -> None:
-    facts = Facts.of(
+    facts = Facts.from_statements(
         [
             ("a", "may_treat", "x", embedded.THEN),
             ("b", "may_treat", "x", f"NDF-RT;{embedded.THEN}"),

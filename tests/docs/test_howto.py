@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import typer.main
-from planted_relation import planted
+from benchmarks.planted import planted_communities
 from small_model import save_small_data, small_data
 from test_site import run_page
 
@@ -143,7 +143,7 @@ def test_the_encoder_of_the_page_encodes(tmp_path: Path) -> None:
     (block,) = re.findall(r"```python\n(.*?)```", text, flags=re.S)
     (tmp_path / "projection.py").write_text(block, encoding="utf-8")
     scope = runpy.run_path(str(tmp_path / "projection.py"))
-    graph, data = planted(pairs=50)
+    graph, data = planted_communities(pairs=50)
     encoder = scope["ProjectionEncoder"](dimension=4)
     first, second = (encoder.encode(graph, data.for_fitting(), seed) for seed in (1, 1))
     assert first.shape == (graph.n_nodes, 4)

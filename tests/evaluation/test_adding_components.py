@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from planted_relation import planted
+from benchmarks.planted import planted_communities
 from save_planted import save_both
 from small_model import save_small_data, small_data
 
@@ -126,7 +126,7 @@ def run(copied: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_an_encoder_and_a_scorer_are_one_file_each(copied: Path, tmp_path: Path) -> None:
     (copied / "cogstage" / "baselines" / "encoders" / "projection.py").write_text(ENCODER, encoding="utf-8")
     (copied / "cogstage" / "baselines" / "scorers" / "cosine.py").write_text(SCORER, encoding="utf-8")
-    world, pairs = planted(400)
+    world, pairs = planted_communities(400)
     about = {**pairs.manifest, "vocabulary_hash": pairs.vocabulary_hash, "nodes": pairs.n_nodes}
     graph, data = save_both(world, replace(pairs, manifest=about), tmp_path)
     methods = "projection+cosine,projection+cosine+fresh"

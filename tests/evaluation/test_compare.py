@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from benchmarks.planted import planted_communities
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from planted_relation import planted
 
 import cogstage as cs
 from cogstage.errors import CogstageError, UsageError
@@ -38,7 +38,7 @@ METHODS = ["always-positive", "ppmi", "svd+distmult"]
 
 @pytest.fixture(scope="module")
 def inputs() -> tuple[Graph, Dataset]:
-    return planted(800, relations=RELATIONS)
+    return planted_communities(800, relations=RELATIONS)
 
 
 @pytest.fixture(scope="module")
@@ -136,10 +136,10 @@ def test_a_cell_of_other_settings_is_computed_again(
 
 def test_a_folder_of_other_inputs_is_refused(finished: Comparison, inputs: tuple[Graph, Dataset]) -> None:
     graph, data = inputs
-    other_graph, other = planted(800, relations=RELATIONS, seed=5)
+    other_graph, other = planted_communities(800, relations=RELATIONS, seed=5)
     with pytest.raises(UsageError, match="another graph"):
         cs.compare(other_graph, other, methods=["degree"], out=finished.folder)
-    shuffled = planted(800, relations=RELATIONS, shuffled=True)[1]
+    shuffled = planted_communities(800, relations=RELATIONS, shuffled=True)[1]
     with pytest.raises(UsageError, match="another data set named planted"):
         cs.compare(graph, shuffled, methods=["degree"], out=finished.folder)
     with pytest.raises(UsageError, match="unknown method"):
@@ -150,7 +150,7 @@ def test_a_folder_of_other_inputs_is_refused(finished: Comparison, inputs: tuple
 
 def test_two_data_sets_side_by_side(finished: Comparison, inputs: tuple[Graph, Dataset], tmp_path: Path) -> None:
     graph, data = inputs
-    both = {"degree": data, "uniform": planted(800, relations=RELATIONS, shuffled=True)[1]}
+    both = {"degree": data, "uniform": planted_communities(800, relations=RELATIONS, shuffled=True)[1]}
     result = cs.compare(graph, both, ["always-positive", "ppmi"], 1, tmp_path / "t", ranking_heads=0, plots=False)
     assert result.datasets == ["degree", "uniform"]
     text = (tmp_path / "t" / "dev" / "table.md").read_text()
@@ -224,13 +224,13 @@ def test_a_cell_that_fails_is_named_and_the_rest_is_kept(inputs: tuple[Graph, Da
 def test_killed_and_started_again(inputs: tuple[Graph, Dataset], tmp_path: Path) -> None:
     graph, data = inputs
     out = tmp_path / "t"
-    support = Path(__file__).parent.parent / "support"
+    root = Path(__file__).parents[2]
     script = (
-        "from planted_relation import planted\nimport cogstage as cs\n"
-        f"cs.compare(*planted(800, relations={RELATIONS!r}), methods={FLOOR!r}, seeds=1, out={str(out)!r}, jobs=1,"
-        " ranking_heads=0, plots=False)"
+        "from benchmarks.planted import planted_communities\nimport cogstage as cs\n"
+        f"graph, data = planted_communities(800, relations={RELATIONS!r})\n"
+        f"cs.compare(graph, data, {FLOOR!r}, 1, {str(out)!r}, jobs=1, ranking_heads=0, plots=False)"
     )
-    paths = os.pathsep.join(filter(None, (str(support), os.environ.get("PYTHONPATH"))))
+    paths = os.pathsep.join(filter(None, (str(root), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "PYTHONPATH": paths}
     process = subprocess.Popen([sys.executable, "-c", script], env=environment, start_new_session=True)
     deadline = time.monotonic() + 120

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from planted_relation import planted
+from benchmarks.planted import planted_communities
 
 from cogstage.errors import CogstageError
 from cogstage.evaluation.compare import dataset_name
@@ -162,7 +162,7 @@ def test_lower_is_better_for_calibration(tmp_path: Path) -> None:
 
 
 def test_data_sets_are_told_apart_by_negatives_and_seed() -> None:
-    data = planted(100)[1]
+    data = planted_communities(100)[1]
     for options, name in (
         ({"negatives": "degree", "seed": 0}, "degree"),
         ({"negatives": "degree", "seed": 1}, "degree-seed1"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from planted_relation import planted
+from benchmarks.planted import planted_communities
 from typer.testing import CliRunner
 
 from cogstage.cli.main import app
@@ -25,7 +25,7 @@ class Oracle:
     relations = ("may_treat", "causes")
 
     def __init__(self, data: Dataset, size: int = 100) -> None:
-        self.vocabulary = planted(100)[0].vocabulary
+        self.vocabulary = planted_communities(100)[0].vocabulary
         self.all_relations = data.relations
         self.facts = TripleIndex(data.facts("train"), len(data.relations), data.n_nodes)
         self._size = size
@@ -42,7 +42,7 @@ class Oracle:
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return planted(600, relations=("may_treat", "causes", "symptom_of"))[1]
+    return planted_communities(600, relations=("may_treat", "causes", "symptom_of"))[1]
 
 
 def test_figures(data: Dataset) -> None:
@@ -80,8 +80,8 @@ def test_wrong_calls(data: Dataset) -> None:
     with pytest.raises(UsageError, match="no relation symptom_of"):
         evaluate(model, data, relations=["symptom_of"])
     with pytest.raises(UsageError, match="no relation causes"):
-        evaluate(model, planted(100)[1], relations=["causes"])
-    model.vocabulary = type(model.vocabulary).of_terms(["a", "b"])
+        evaluate(model, planted_communities(100)[1], relations=["causes"])
+    model.vocabulary = type(model.vocabulary).from_terms(["a", "b"])
     with pytest.raises(UsageError, match="do not belong together"):
         evaluate(model, data)
 

@@ -107,7 +107,7 @@ def test_another_graph(small_model_folder: Path, tmp_path: Path, capsys: pytest.
     assert auroc[0] > auroc[1]  # half of the counts are gone
     ours = [result["relations"]["causes"]["metrics"]["auroc"]["value"] for result in (before, after)]
     assert ours[0] != ours[1]
-    other = replace(graph, vocabulary=type(graph.vocabulary).of_terms([f"x{i}" for i in range(graph.n_nodes)]))
+    other = replace(graph, vocabulary=type(graph.vocabulary).from_terms([f"x{i}" for i in range(graph.n_nodes)]))
     other.save(tmp_path / "other")
     _, said = evaluate(capsys, *arguments, "--graph", tmp_path / "other", code=2)
     assert "keyed alike" in said

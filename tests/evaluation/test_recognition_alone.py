@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from benchmarks.planted import Plan
-from benchmarks.planted import planted as sparse_planted
-from planted_relation import planted
+from benchmarks.planted import Plan, planted, planted_communities
 
 from cogstage.errors import CogstageError
 from cogstage.estimator import CogStage
@@ -20,7 +18,7 @@ OPTIONS = {"dimension": 8, "tower": 8, "associations": 3, "recall_passes": 1, "r
 
 
 def test_margin_is_that_of_the_equations() -> None:
-    graph, data = planted(800, relations=RELATIONS)
+    graph, data = planted_communities(800, relations=RELATIONS)
     model = CogStage(**OPTIONS, folds=0, decision_epochs=1, decision_steps=0).fit(graph, data)
     network = model.fitted.network
     assert isinstance(network, Network)
@@ -41,7 +39,7 @@ def test_margin_is_that_of_the_equations() -> None:
 
 
 def test_it_learns_every_relation_from_one_fit_and_says_probabilities() -> None:
-    graph, data = sparse_planted(Plan(facts=900))
+    graph, data = planted(Plan(facts=900))
     method = find("recognition")
     with pytest.raises(CogstageError, match="not fitted"):
         method.scores(np.array([0]), np.array([1]), "may_treat")

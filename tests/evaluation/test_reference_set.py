@@ -70,7 +70,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return reference, outcomes
 
 
-VOCABULARY = Vocabulary.of_terms([*(f"drug {i}" for i in range(6)), "hepatitis", "liver failure", "renal failure"])
+VOCABULARY = Vocabulary.from_terms([*(f"drug {i}" for i in range(6)), "hepatitis", "liver failure", "renal failure"])
 
 
 def test_pairs_are_mapped_and_missing_ones_counted(files: tuple[Path, Path]) -> None:
@@ -91,7 +91,7 @@ def test_a_drug_is_found_over_spelling_and_salt_as_it_is_held_out(tmp_path: Path
     assert mapped.missing == ()
     assert mapped.head.tolist() == [1, 2]  # the more frequent salt
     assert mapped.tail.tolist() == [3, 3]
-    concepts = Concepts.of(vocabulary, {})
+    concepts = Concepts.from_vocabulary(vocabulary, {})
     held, missing = HoldOut.read(path).numbers(vocabulary, concepts, {})
     assert not missing
     heads, tails = np.array([0, 1, 2]), np.array([3, 3, 3])

@@ -88,7 +88,7 @@ def test_parameters_per_term_are_those_that_a_larger_vocabulary_makes_longer() -
 
 
 def test_terms_are_matched_by_key_and_facts_go_with_them() -> None:
-    old, new = Vocabulary.of_terms(["a", "b", "c", "d"]), Vocabulary.of_terms(["d", "x", "b", "a"])
+    old, new = Vocabulary.from_terms(["a", "b", "c", "d"]), Vocabulary.from_terms(["d", "x", "b", "a"])
     place = places(old, new)
     assert place.tolist() == [3, -1, 1, 0]
     facts = Triples(np.array([0, 1, 2], np.int32), np.array([0, 1, 0], np.int16), np.array([3, 0, 1], np.int32))

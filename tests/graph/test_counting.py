@@ -29,7 +29,7 @@ def by_hand(rows: list[tuple[int, int, int]]) -> tuple[Tally, Tally]:
 
 def as_rows(rows: list[tuple[int, int, int]]) -> Rows:
     columns = np.array(rows, np.int64).reshape(-1, 3)
-    return Rows.of(columns[:, 0], columns[:, 1], columns[:, 2])
+    return Rows.from_columns(columns[:, 0], columns[:, 1], columns[:, 2])
 
 
 @settings(max_examples=150, deadline=None)
@@ -62,7 +62,7 @@ def test_matrix_equals_a_dense_product(rows: list[tuple[int, int, int]]) -> None
 def test_rows_come_sorted_and_distinct(rows: list[tuple[int, int, int]]) -> None:
     rows = rows + rows[::3]
     group, unit, term = (list(column) for column in zip(*rows, strict=True)) if rows else ([], [], [])
-    distinct = Rows.of(np.array(group, np.uint64), np.array(unit), np.array(term)).distinct()
+    distinct = Rows.from_columns(np.array(group, np.uint64), np.array(unit), np.array(term)).distinct()
     there = list(zip(distinct.group.tolist(), distinct.unit.tolist(), distinct.term.tolist(), strict=True))
     assert there == sorted(set(rows))
 

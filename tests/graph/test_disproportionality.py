@@ -76,8 +76,10 @@ def records(path: Path) -> Path:
 
 
 def margins_of(graph: Graph) -> Margins:
-    population = Population.of(graph.made_with)
-    found = Margins.of(population, graph.vocabulary.count, PairCounts.from_graph(graph), privacy_text(graph.made_with))
+    population = Population.from_meta(graph.made_with)
+    found = Margins.from_counts(
+        population, graph.vocabulary.count, PairCounts.from_graph(graph), privacy_text(graph.made_with)
+    )
     assert found is not None
     return found
 
@@ -107,7 +109,7 @@ def test_without_totals_a_pair_of_terms_is_the_unit_and_that_is_said(tmp_path: P
     options = BuildOptions(window=None, private=Private(50.0, 0.1, 3))
     build_graph(records(tmp_path / "r.csv"), tmp_path / "g", options=options, seed=1)
     graph = Graph.load(tmp_path / "g")
-    assert Population.of(graph.made_with) is None
+    assert Population.from_meta(graph.made_with) is None
     margins = margins_of(graph)
     assert margins.basis == f"pairs of terms; {privacy_text(graph.made_with)}"
     assert "differentially private" in margins.basis
@@ -117,7 +119,7 @@ def test_without_totals_a_pair_of_terms_is_the_unit_and_that_is_said(tmp_path: P
 
 
 def test_ppmi_values_have_no_margins() -> None:
-    words, made = Vocabulary.of_terms(["a", "b"]), {"values": "ppmi", "scale": 10}
+    words, made = Vocabulary.from_terms(["a", "b"]), {"values": "ppmi", "scale": 10}
     graph = Graph(words, np.array([0], np.int32), np.array([1], np.int32), np.array([7]), made)
-    assert Population.of(made) is None
-    assert Margins.of(None, words.count, PairCounts.from_graph(graph), "none") is None
+    assert Population.from_meta(made) is None
+    assert Margins.from_counts(None, words.count, PairCounts.from_graph(graph), "none") is None

@@ -35,7 +35,7 @@ def test_ppmi_equals_the_formula(n: np.ndarray, shift: float, smoothing: float) 
         p_context = context[j] / context.sum()
         expected[i, j] = max(0.0, math.log(n[i, j] / total / (marginal[i] / total * p_context)) - shift)
     source, target = (ends.astype(np.int32) for ends in np.nonzero(np.triu(n)))
-    found = Ppmi.of_counts(source, target, n[source, target], len(n), shift, smoothing).csr()
+    found = Ppmi.from_counts(source, target, n[source, target], len(n), shift, smoothing).csr()
     assert found.has_sorted_indices
     matrix = symmetric(source, target, n[source, target], len(n))
     assert np.array_equal(matrix.toarray(), n)
@@ -48,7 +48,7 @@ def test_ppmi_equals_the_formula(n: np.ndarray, shift: float, smoothing: float) 
 
 def test_no_counts_no_ppmi() -> None:
     none = np.empty(0, np.int32)
-    nothing = Ppmi.of_counts(none, none, none, 4)
+    nothing = Ppmi.from_counts(none, none, none, 4)
     assert nothing.csr().nnz == 0
     assert [len(part) for part in nothing.shares()] == [5, 0, 0]
     assert not (nothing @ np.ones((4, 2))).any()
@@ -64,7 +64,7 @@ def test_counts_beyond_32_bits_stay_exact() -> None:
 @pytest.mark.parametrize(("most", "kind"), [(2**31 - 1, np.int32), (2**31, np.int64)])
 def test_counts_are_read_with_as_many_bits_as_they_need(most: int, kind: type, tmp_path: Path) -> None:
     source, target = np.array([0, 0], np.int32), np.array([1, 2], np.int32)
-    Graph(Vocabulary.of_terms(["a", "b", "c"]), source, target, np.array([most, 3])).save(tmp_path / "graph")
+    Graph(Vocabulary.from_terms(["a", "b", "c"]), source, target, np.array([most, 3])).save(tmp_path / "graph")
     count = Graph.load(tmp_path / "graph").count
     assert count.dtype == kind
     assert count.tolist() == [most, 3]
@@ -74,7 +74,7 @@ def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     n = np.triu(rng.integers(0, 4, (40, 40)), 1)
     source, target = (ends.astype(np.int32) for ends in np.nonzero(n))
-    lazy, dense = Ppmi.of_counts(source, target, n[source, target], 40, 0.1, 0.75), rng.normal(size=(40, 3))
+    lazy, dense = Ppmi.from_counts(source, target, n[source, target], 40, 0.1, 0.75), rng.normal(size=(40, 3))
     whole, product, shares = lazy.csr(), lazy @ dense, lazy.shares()
     monkeypatch.setattr("cogstage.graph.ppmi.CHUNK", 7)
     assert (whole != lazy.csr()).nnz == 0
@@ -88,7 +88,7 @@ def test_what_is_never_held_equals_what_is(n: np.ndarray, shift: float, smoothin
     """Products and shares computed from half the counts, against the matrix itself: the same bits."""
     source, target = (ends.astype(np.int32) for ends in np.nonzero(np.triu(n)))
     half = source, target, n[source, target], len(n)
-    lazy = Ppmi.of_values(*half, scale, shift) if scale else Ppmi.of_counts(*half, shift, smoothing)
+    lazy = Ppmi.from_values(*half, scale, shift) if scale else Ppmi.from_counts(*half, shift, smoothing)
     matrix = lazy.csr()
     if scale:
         assert np.array_equal(matrix.toarray(), np.maximum(n / scale - shift, 0) * (n > 0))

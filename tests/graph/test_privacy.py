@@ -29,7 +29,7 @@ KEYS = np.random.default_rng(5).integers(0, 2**63, 10).astype(np.uint64)  # of t
 
 def distinct(rows: list[tuple[int, int, int]]) -> Rows:
     columns = np.array(rows, np.int64).reshape(-1, 3)
-    return Rows.of(columns[:, 0], columns[:, 1], columns[:, 2]).distinct()
+    return Rows.from_columns(columns[:, 0], columns[:, 1], columns[:, 2]).distinct()
 
 
 def as_counts(edges: Edges) -> dict[tuple[int, int], int]:

@@ -17,7 +17,7 @@ parent = st.sampled_from("abcxyz")
 def test_every_number_becomes_the_ranks_of_its_parents(
     keys: list[str], parents: dict[str, tuple[str, ...]], data: st.DataObject
 ) -> None:
-    made = Renumbering.of(keys, parents)
+    made = Renumbering.from_keys(keys, parents)
     meant = [parents.get(key, (key,)) for key in keys]
     assert made.keys == sorted({key for each in meant for key in each})
     assert made.one_to_one == all(len(each) == 1 for each in meant)

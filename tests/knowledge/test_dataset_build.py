@@ -25,7 +25,7 @@ SLOW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthChe
 
 
 def facts_of(triples: set[tuple[str, str, str]]) -> Facts:
-    return Facts.of((h, r, t, "test") for h, r, t in triples)
+    return Facts.from_statements((h, r, t, "test") for h, r, t in triples)
 
 
 @st.composite
@@ -148,7 +148,9 @@ def popular_world(seed: int = 0, heads: int = 60, tails: int = 80, facts: int = 
 
 def test_the_same_input_and_seed_give_the_same_bytes(tmp_path: Path) -> None:
     graph, facts = popular_world()
-    shuffled = Facts.of(reversed(list(zip(facts.head, facts.relation, facts.tail, facts.source, strict=True))))
+    shuffled = Facts.from_statements(
+        reversed(list(zip(facts.head, facts.relation, facts.tail, facts.source, strict=True)))
+    )
     build_dataset(graph, facts, tmp_path / "one", seed=3)
     build_dataset(graph, shuffled, tmp_path / "two", seed=3)
     build_dataset(graph, facts, tmp_path / "other", seed=4)
@@ -185,7 +187,7 @@ def test_degree_negatives_keep_the_count_of_every_head_and_tail(tmp_path: Path) 
 def test_relations_with_too_few_facts_are_left_out_but_stay_known(tmp_path: Path) -> None:
     graph, facts = popular_world(facts=600)
     rare = [(h, "rare", t, "") for h, t in [("h1", "t70"), ("h2", "t71"), ("h50", "t1")]]
-    facts = Facts.of([*zip(facts.head, facts.relation, facts.tail, facts.source, strict=True), *rare])
+    facts = Facts.from_statements([*zip(facts.head, facts.relation, facts.tail, facts.source, strict=True), *rare])
     data = build_dataset(graph, facts, tmp_path / "data")
     assert data.relations == ("may_treat", "causes")
     assert data.manifest["left out"]["relations with too few facts"] == {"rare": 3}
@@ -269,7 +271,7 @@ def test_a_build_makes_no_matrix_of_the_graph(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize("name", ["../../elsewhere", "..", "a/b", ""])
 def test_a_relation_cannot_name_a_folder_outside(tmp_path: Path, name: str) -> None:
     graph, facts = popular_world(facts=300)
-    hostile = Facts.of((h, name, t, "") for h, t in zip(facts.head, facts.tail, strict=True))
+    hostile = Facts.from_statements((h, name, t, "") for h, t in zip(facts.head, facts.tail, strict=True))
     with pytest.raises(CogstageError, match="is not a valid file name"):
         build_dataset(graph, hostile, tmp_path / "deep/down/data")
     data = build_dataset(graph, facts, tmp_path / "data")

@@ -107,7 +107,7 @@ def test_ranking_questions_against_brute_force(data: Dataset, split: str) -> Non
 
 def test_a_data_set_of_another_graph_is_refused(data: Dataset) -> None:
     with pytest.raises(UsageError, match="do not belong together"):
-        data.check_fits(Vocabulary.of_terms(["a", "b"]))
+        data.check_fits(Vocabulary.from_terms(["a", "b"]))
 
 
 def test_a_damaged_data_set_is_one_line(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ NAMES = st.sampled_from(["a", "b", "c", "é d"])
 
 @given(st.lists(st.tuples(NAMES, st.sampled_from(["r", "q"]), NAMES, st.sampled_from(["", "x", "y;x"]))))
 def test_facts_are_a_sorted_set_without_self_relations(rows: list[tuple[str, str, str, str]]) -> None:
-    facts = Facts.of(rows)
+    facts = Facts.from_statements(rows)
     triples = list(zip(facts.relation, facts.head, facts.tail, strict=True))
     assert triples == sorted({(r, h, t) for h, r, t, _ in rows if h != t})
     counts = facts.made_with["rows"]
@@ -27,7 +27,7 @@ def test_facts_are_a_sorted_set_without_self_relations(rows: list[tuple[str, str
 
 
 def test_saved_and_read_back(tmp_path: Path) -> None:
-    facts = Facts.of([("b", "r", "a", "x"), ("a", "r", "b", "")], {"from": "test"}, {"aspirin": "a"})
+    facts = Facts.from_statements([("b", "r", "a", "x"), ("a", "r", "b", "")], {"from": "test"}, {"aspirin": "a"})
     facts.save(tmp_path / "facts")
     again = Facts.load(tmp_path / "facts")
     assert (again.head, again.relation, again.tail, again.source) == (
@@ -37,7 +37,7 @@ def test_saved_and_read_back(tmp_path: Path) -> None:
         facts.source,
     )
     assert again.matched == {"aspirin": "a"}
-    assert again.hash == facts.hash != Facts.of([("a", "r", "b", "")]).hash
+    assert again.hash == facts.hash != Facts.from_statements([("a", "r", "b", "")]).hash
     assert again.relations == {"r": 2}
     facts.save(tmp_path / "twice")
     for name in ("facts.parquet", "matched.parquet", "meta.json"):
@@ -47,7 +47,7 @@ def test_saved_and_read_back(tmp_path: Path) -> None:
 def test_a_damaged_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not a folder"):
         Facts.load(tmp_path / "nothing")
-    Facts.of([("a", "r", "b", "")]).save(tmp_path / "facts")
+    Facts.from_statements([("a", "r", "b", "")]).save(tmp_path / "facts")
     (tmp_path / "facts" / "facts.parquet").write_bytes(b"PAR1 nonsense")
     with pytest.raises(CogstageError, match="damaged"):
         Facts.load(tmp_path / "facts")

@@ -101,7 +101,7 @@ def test_names_are_matched_by_english_synonyms(tmp_path: Path) -> None:
         synonym(5, "pyrexia"),
     ]
     folder = write_omop(tmp_path / "vocab", CONCEPTS, rows, synonyms)
-    names = Names.of([("asa", "drug-7"), ("pyrexia", "fever"), ("schmerz", "pain")])
+    names = Names.from_pairs([("asa", "drug-7"), ("pyrexia", "fever"), ("schmerz", "pain")])
     facts = facts_from_omop(folder, names=names)
     assert triples(facts) == {("1", "may_treat", "3")}
     assert facts.matched == {"drug-7": "1", "fever": "3"}  # the withdrawn namesake does not make it ambiguous
@@ -110,7 +110,7 @@ def test_names_are_matched_by_english_synonyms(tmp_path: Path) -> None:
 
 def test_missing_and_wrong_files(tmp_path: Path) -> None:
     folder = write_omop(tmp_path / "vocab", CONCEPTS, [relationship(1, "May treat", 2)], None)
-    assert len(facts_from_omop(folder, names=Names.of([("aspirin", "a"), ("pain", "p")]))) == 1
+    assert len(facts_from_omop(folder, names=Names.from_pairs([("aspirin", "a"), ("pain", "p")]))) == 1
     (folder / "CONCEPT.csv").unlink()
     with pytest.raises(UsageError, match=r"has no CONCEPT"):
         facts_from_omop(folder)
@@ -145,5 +145,5 @@ def test_the_folder_that_graph_build_takes(tmp_path: Path, form: str) -> None:
             (folder / name).mkdir()
             for number in range(2):
                 pq.write_table(table.slice(number * 2, None if number else 2), folder / name / f"part-{number}.parquet")
-    names = Names.of([("aspirin", "a"), ("ache", "b"), ("influenza \"the flu\" 'type a'", "c")])
+    names = Names.from_pairs([("aspirin", "a"), ("ache", "b"), ("influenza \"the flu\" 'type a'", "c")])
     assert triples(facts_from_omop(folder, names=names)) == {("1", "may_treat", "2"), ("1", "may_treat", "4")}

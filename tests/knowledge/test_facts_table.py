@@ -26,7 +26,7 @@ def test_names_are_matched_by_folded_form(tmp_path: Path, rule: str, tails: set[
         "term\tconcept\tname\ncold\tC1\tCommon cold\nCold\tC2\tCold weather\naspirin\tC3\tAspirin\n"
     )
     (tmp_path / "facts.tsv").write_text("head\trelation\ttail\nASPIRIN\tr\t cold \nC3\tr\tnobody knows\n")
-    facts = facts_from_table(tmp_path / "facts.tsv", Names.of_lexicon(tmp_path / "lexicon.tsv"), rule)
+    facts = facts_from_table(tmp_path / "facts.tsv", Names.from_lexicon(tmp_path / "lexicon.tsv"), rule)
     assert set(facts.tail) - {"nobody knows"} == tails
     assert set(facts.head) == {"C3"}
     assert facts.made_with["names"] == {

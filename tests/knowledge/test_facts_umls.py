@@ -185,7 +185,7 @@ def test_ambiguous_names(tmp_path: Path, rule: str, expected: set[tuple[str, str
     ]
     rows = [mrrel(COMMON_COLD, "may_treat", ASPIRIN), mrrel(FEVER, "cause_of", COLD_WEATHER)]
     folder = write_umls(tmp_path / "meta", rows, conso)
-    names = Names.of([("aspirin", "aspirin"), ("cold", "n1"), ("common cold", "n1"), ("fever", FEVER)])
+    names = Names.from_pairs([("aspirin", "aspirin"), ("cold", "n1"), ("common cold", "n1"), ("fever", FEVER)])
     facts = facts_from_umls(folder, names=names, ambiguity=rule)
     assert triples(facts) == expected
     counts = facts.made_with["names"]
@@ -204,7 +204,7 @@ def test_terms_without_concepts_are_matched_so_that_synonyms_stay_together(tmp_p
     terms = [f"{kind} {n}" for n in range(12) for kind in ("Drug", "trade")] + [f"disease {n}" for n in range(20, 32)]
     graph = graph_of(terms)
     graph.save(tmp_path / "graph")
-    facts = facts_from_umls(folder, names=Names.of_graph(tmp_path / "graph"))
+    facts = facts_from_umls(folder, names=Names.from_graph(tmp_path / "graph"))
     assert facts.matched["Drug 3"] == facts.matched["trade 3"] == "C0000003"
     data = build_dataset(graph, facts, tmp_path / "data", minimum=10)
     splits_of: dict[tuple[str, str], set[str]] = {}

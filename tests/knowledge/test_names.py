@@ -90,7 +90,7 @@ def misspelled(kind: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("kind", ["case", "hyphens", "suffix", "spelling", "plural", "order"])
 def test_nine_in_ten_names_are_matched_however_they_are_written(kind: str) -> None:
-    names = Names.of((name, name) for name in (*NODES, *AMERICAN))
+    names = Names.from_pairs((name, name) for name in (*NODES, *AMERICAN))
     written = misspelled(kind)
     assert len(written) >= 14
     found = {name: names.find(other)[0] for name, other in written.items()}
@@ -104,7 +104,7 @@ def test_names_of_the_embedded_graph_are_placed_however_they_are_written() -> No
 
     from cogstage.data.embedded import graph
 
-    names = Names.of_vocabulary(graph().vocabulary)
+    names = Names.from_vocabulary(graph().vocabulary)
     *kinds, absent = measure(sorted(names.named)[::20], names)[0]
     assert [row["kind"] for row in kinds] == list(KINDS)
     for row in kinds:
@@ -125,7 +125,7 @@ def test_each_kind_is_counted(tmp_path: Path) -> None:
         "beta-blocker\tcauses\tnobody knows\n"
         "beta-blocker\tcauses\thedache\n"
     )
-    names = Names.of([*((name, name) for name in (*NODES, *AMERICAN)), ("naloxone", "MESH:D009270")])
+    names = Names.from_pairs([*((name, name) for name in (*NODES, *AMERICAN)), ("naloxone", "MESH:D009270")])
     facts = facts_from_table(tmp_path / "facts.tsv", names)
     assert facts.made_with["names"] == {
         "taken as they stand": 3,
@@ -175,7 +175,7 @@ def test_numbers_stay_with_their_word(one: str, other: str) -> None:
 
 
 def test_of_several_that_agree_the_one_written_most_alike_is_first() -> None:
-    names = Names.of([("brain disease", "encephalopathy"), ("brain diseases", "brain diseases")])
+    names = Names.from_pairs([("brain disease", "encephalopathy"), ("brain diseases", "brain diseases")])
     assert names.find("Diseases, Brain") == (("brain diseases", "encephalopathy"), NameStep.ORDER)
     assert names.find("Disease, Brain") == (("encephalopathy", "brain diseases"), NameStep.ORDER)
 
@@ -219,7 +219,7 @@ def test_umls_goes_by_source_code_first_and_by_name_within_types(tmp_path: Path)
         ],
         [mrsty("C0026769", "T047"), mrsty("C0015980", "T121"), mrsty("C0020436", "T047")],
     )
-    facts = facts_from_umls(folder, names=Names.of_graph(graph))
+    facts = facts_from_umls(folder, names=Names.from_graph(graph))
     assert list(zip(facts.head, facts.relation, facts.tail, strict=True)) == [("C0015980", "may_treat", "C0020436")]
     assert facts.matched["MESH:D007069"] == "C0020436"
     assert "gene:4438" not in facts.matched
@@ -248,7 +248,7 @@ def test_a_name_of_salts_alone_keeps_them() -> None:
 
 
 def test_a_drug_is_found_by_its_salt_where_its_name_is_not() -> None:
-    names = Names.of(
+    names = Names.from_pairs(
         [("mometasone furoate", "m"), ("lithium", "l"), ("lithium carbonate", "lc"), ("calcium stones", "d")],
         {"m": "drug", "l": "drug", "lc": "chemical", "d": "disorder"},
     )

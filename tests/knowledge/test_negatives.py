@@ -71,7 +71,7 @@ def test_no_end_has_more_negatives_than_positives_in_any_split(
     chance = np.outer(1 / np.arange(1, heads + 1) ** skew, 1 / np.arange(1, tails + 1) ** skew).ravel()
     cells = np.sort(rng.choice(heads * tails, int(density * heads * tails), replace=False, p=chance / chance.sum()))
     head, tail = (cells // tails).astype(np.int32), (heads + cells % tails).astype(np.int32)
-    concepts = Concepts.of(Vocabulary.of_terms([f"n{i}" for i in range(heads + tails)]))
+    concepts = Concepts.from_vocabulary(Vocabulary.from_terms([f"n{i}" for i in range(heads + tails)]))
     facts = Located(("causes",), head, np.zeros(len(cells), np.int16), tail, concepts.pair(head, tail))
     side = rng.choice(3, len(cells), p=(0.7, 0.15, 0.15))
     edges = EdgeLookup(graph_of([f"n{i}" for i in range(heads + tails)], density=0.0))
@@ -135,7 +135,7 @@ def test_the_look_up_of_edges_equals_the_matrices(
     keys = sorted(counted)
     source, target = (np.array([key[end] for key in keys], np.int32) for end in (0, 1))
     count = np.array([counted[key] for key in keys], np.int64)
-    vocabulary = Vocabulary.of_terms([f"n{i}" for i in range(9)])
+    vocabulary = Vocabulary.from_terms([f"n{i}" for i in range(9)])
     one, other = (grid.ravel() for grid in np.meshgrid(np.arange(9), np.arange(9)))
     for made_with in ({}, {"values": "ppmi", "scale": 1000}):
         graph = Graph(vocabulary, source, target, count, made_with)

@@ -33,7 +33,7 @@ def dated_world(until: str | None = "1991-12-31") -> tuple[Graph, Facts, dict[tu
     plain = graph_of([*(f"h{i}" for i in range(50)), *(f"t{i}" for i in range(80))], density=0.3)
     made_with = {"until": until} if until else {}
     graph = Graph(plain.vocabulary, plain.source, plain.target, plain.count, made_with)
-    return graph, Facts.of(Statement(*triple, "", year) for triple, year in years.items()), years
+    return graph, Facts.from_statements(Statement(*triple, "", year) for triple, year in years.items()), years
 
 
 def triples_of(path: Path) -> set[tuple[str, str, str]]:

@@ -25,7 +25,7 @@ def graph_of(seed: int) -> Graph:
     upper = np.triu(rng.integers(1, 9, (TERMS, TERMS)) * (rng.random((TERMS, TERMS)) < 0.6), 1)
     source, target = np.nonzero(upper)
     counts = upper[source, target].astype(np.int64)
-    vocabulary = Vocabulary.of_terms([f"t{i}" for i in range(TERMS)])
+    vocabulary = Vocabulary.from_terms([f"t{i}" for i in range(TERMS)])
     return Graph(vocabulary, source.astype(np.int32), target.astype(np.int32), counts)
 
 
@@ -73,7 +73,7 @@ def test_products_and_vectors_are_those_of_the_literal_matrix(seed: int, facts: 
 
 def test_terms_with_neither_counts_nor_facts_have_no_direction_and_spare_columns_are_zero() -> None:
     graph = Graph(
-        Vocabulary.of_terms(["a", "b", "c", "alone"]), np.array([0, 0, 1], np.int32), np.array([1, 2, 2], np.int32),
+        Vocabulary.from_terms(["a", "b", "c", "alone"]), np.array([0, 0, 1], np.int32), np.array([1, 2, 2], np.int32),
         np.array([3, 1, 2], np.int64),
     )  # fmt: skip
     matrix = SideBySide.of(graph.lazy_ppmi(), np.array([[0, 0, 1]]), 1, 1.0)

@@ -15,7 +15,6 @@ from benchmarks.planted import Plan, planted
 from save_planted import save_both
 from training_settings import PAPER, QUICK
 
-from cogstage.artefact import lock_folder
 from cogstage.choices import Preset
 from cogstage.cli.main import run
 from cogstage.errors import CogstageError, UsageError
@@ -23,6 +22,7 @@ from cogstage.estimator import CogStage, preset_config
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.dataset import Dataset
+from cogstage.locks import lock_folder
 from cogstage.model.config import Config
 from cogstage.model.paper import PaperConfig
 
@@ -33,7 +33,9 @@ def fitted(small: tuple[Graph, Dataset]) -> CogStage:
 
 
 def test_graph_and_dataset_of_different_terms(small: tuple[Graph, Dataset]) -> None:
-    other = Graph(Vocabulary.of_terms([f"x{i}" for i in range(300)]), small[0].source, small[0].target, small[0].count)
+    other = Graph(
+        Vocabulary.from_terms([f"x{i}" for i in range(300)]), small[0].source, small[0].target, small[0].count
+    )
     with pytest.raises(UsageError, match="do not belong together"):
         CogStage("may_treat").fit(other, small[1])
 
@@ -136,7 +138,7 @@ def test_damaged_model_folder(fitted: CogStage, tmp_path: Path, damage: str) -> 
     elif damage == "foreign weights":
         shutil.copy(path / "evidence.safetensors", weights)
     elif damage == "other vocabulary":
-        Vocabulary.of_terms([f"t{i}" for i in range(300)]).write(path, "vocabulary.parquet")
+        Vocabulary.from_terms([f"t{i}" for i in range(300)]).write(path, "vocabulary.parquet")
     else:
         (path / "config.json").write_text("{")
     with pytest.raises(CogstageError) as caught:

@@ -134,7 +134,7 @@ def test_svd_of_half_the_counts_equals_that_of_the_matrix(smoothing: float) -> N
     rng = np.random.default_rng(1)
     counts = np.triu(rng.poisson(0.7, (60, 60)), 1)
     source, target = (ends.astype(np.int32) for ends in np.nonzero(counts))
-    ppmi = Ppmi.of_counts(source, target, counts[source, target], 60, smoothing=smoothing)
+    ppmi = Ppmi.from_counts(source, target, counts[source, target], 60, smoothing=smoothing)
     left, size, right = truncated_svd(ppmi, 8, seed=3)
     wanted = randomized_svd(ppmi.csr(), 8, n_iter=4, random_state=3)
     for found, expected in zip((left, size, right.T), wanted, strict=True):
@@ -154,7 +154,7 @@ def graph_of(edges: dict[tuple[int, int], int]) -> Graph:
     keys = sorted(edges)
     source, target = (np.array([key[end] for key in keys], np.int32) for end in (0, 1))
     counts = np.array([edges[key] for key in keys], np.int64)
-    return Graph(Vocabulary.of_terms([f"t{i}" for i in range(NODES)]), source, target, counts)
+    return Graph(Vocabulary.from_terms([f"t{i}" for i in range(NODES)]), source, target, counts)
 
 
 @given(EDGES)

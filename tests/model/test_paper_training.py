@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from planted_relation import planted as two_communities
+from benchmarks.planted import planted_communities
 from sklearn.metrics import roc_auc_score
 
 from cogstage.errors import UsageError
@@ -163,7 +163,7 @@ def auroc(training: PaperTraining, data: Dataset, relation: str) -> float:
 
 @pytest.mark.parametrize("world", ["open", "closed"])
 def test_it_learns_what_is_planted(world: str) -> None:
-    graph, data = two_communities(pairs=2000)
+    graph, data = planted_communities(pairs=2000)
     torch.manual_seed(0)
     config = replace(CONFIG, world=world, learning_rate=1e-2)
     training = PaperTraining(config, graph.lazy_ppmi(), data.for_fitting(), "may_treat")
@@ -177,7 +177,7 @@ def test_it_learns_what_is_planted(world: str) -> None:
 
 
 def test_nothing_is_learned_from_shuffled_labels() -> None:
-    graph, data = two_communities(pairs=2000, shuffled=True)
+    graph, data = planted_communities(pairs=2000, shuffled=True)
     torch.manual_seed(0)
     training = PaperTraining(replace(CONFIG, learning_rate=1e-2), graph.lazy_ppmi(), data.for_fitting(), "may_treat")
     for number in range(8):

@@ -36,7 +36,7 @@ def made(seed: int, typed: bool, closed: bool = False) -> tuple[Network, Knowled
     upper = np.triu(rng.integers(1, 9, (TERMS, TERMS)) * (rng.random((TERMS, TERMS)) < 0.5), 1)
     source, target = np.nonzero(upper)
     counts = upper[source, target].astype(np.int64)
-    vocabulary = Vocabulary.of_terms([f"t{i}" for i in range(TERMS)])
+    vocabulary = Vocabulary.from_terms([f"t{i}" for i in range(TERMS)])
     ordered = seed % 2 == 1
     cells = rng.integers(0, 6, (len(source), 3)).astype(np.int32) if ordered else None
     graph = Graph(vocabulary, source.astype(np.int32), target.astype(np.int32), counts, {}, cells)

@@ -48,7 +48,7 @@ def make(folder: Path) -> Path:
     pairs = sorted({(f"d{n % 12}", f"s{n % 10}") for n in range(60)})
     stated = [(head, "may_treat", tail, "A;B" if n % 2 else "A", 1990 + n % 5) for n, (head, tail) in enumerate(pairs)]
     half = [row for row in stated if int(row[0][1:]) % 3 != int(row[2][1:]) % 3]
-    Facts.of(half).save(folder / "facts", {"licences": [OUR_FACTS]})
+    Facts.from_statements(half).save(folder / "facts", {"licences": [OUR_FACTS]})
     data = build_dataset(graph, Facts.load(folder / "facts"), folder / "dataset", minimum=5)
     CogStage("all", **QUICK).fit(graph, data).save(folder / "model")
     return folder
@@ -120,7 +120,7 @@ def test_licences_and_sources_reach_the_model(made: Path, capsys: pytest.Capture
         found = [row["source"] for row in tables(capsys, made / kind)["Sources and licences"]]
         assert {OUR_NOTES, OUR_FACTS} <= set(found)
         assert any("60 documents" in text or "120 documents" in text for text in found), found
-    none = Facts.of([("a", "causes", "b", "X")])
+    none = Facts.from_statements([("a", "causes", "b", "X")])
     none.save(made / "bare")
     (row,) = [row for row in tables(capsys, made / "bare")["Sources and licences"] if row["what"] == "Licence"]
     assert row["source"].startswith("Not stated")

@@ -6,8 +6,9 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import training_settings
+from benchmarks.planted import planted_communities
 from filelock import FileLock
-from planted_relation import planted
 from save_planted import save_dataset
 
 from cogstage.estimator import CogStage
@@ -16,22 +17,13 @@ from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.dataset import Dataset
 
 RELATIONS = ("may_treat", "causes")
-QUICK = {
-    "dimension": 16,
-    "associations": 6,
-    "tower": 16,
-    "recall_passes": 5,
-    "recognition_passes": 3,
-    "folds": 2,
-    "decision_epochs": 1,
-    "decision_steps": 0,
-}
+QUICK = {**training_settings.QUICK, "recall_passes": 5}
 
 
 @cache
 def small_data() -> tuple[Graph, Dataset]:
     """A planted graph whose even terms are drugs and whose odd terms are disorders, with synonyms."""
-    graph, data = planted(pairs=1500, relations=RELATIONS)
+    graph, data = planted_communities(pairs=1500, relations=RELATIONS)
     nodes = range(graph.n_nodes)
     vocabulary = Vocabulary(
         term=tuple(f"C{node:03d}" for node in nodes),

@@ -75,7 +75,7 @@ def test_type_ahead_finds_word_starts_commonest_first(typed: str, nodes: list[in
     st.lists(st.text("ab c-", min_size=1, max_size=8), min_size=1, max_size=12), st.text("abc", min_size=1, max_size=3)
 )
 def test_type_ahead_finds_just_the_names_with_such_a_word(names: list[str], typed: str) -> None:
-    vocabulary = Vocabulary.of_terms([f"{name}\n{number}" for number, name in enumerate(names)])
+    vocabulary = Vocabulary.from_terms([f"{name}\n{number}" for number, name in enumerate(names)])
     vocabulary = Vocabulary(vocabulary.term, vocabulary.term, tuple(names), ("",) * len(names), vocabulary.count)
     expected = {
         node

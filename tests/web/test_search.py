@@ -54,7 +54,7 @@ NAME = st.lists(WORD, min_size=1, max_size=3).map(" ".join)
 @given(st.lists(NAME, min_size=1, max_size=12), st.lists(WORD, min_size=1, max_size=3))
 def test_names_with_all_words_are_found_in_any_order(names: list[str], typed: list[str]) -> None:
     """Against a plain scan: all words but the last whole, the last one perhaps unfinished."""
-    vocabulary = Vocabulary.of_terms([f"k{n}" for n in range(len(names))])
+    vocabulary = Vocabulary.from_terms([f"k{n}" for n in range(len(names))])
     vocabulary = Vocabulary(vocabulary.term, vocabulary.term, tuple(names), ("",) * len(names), vocabulary.count)
     expected = {
         node

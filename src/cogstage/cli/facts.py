@@ -143,8 +143,8 @@ def _names(graph: Path | None, lexicon: str | None) -> Names | None:
     if graph is not None and lexicon is not None:
         raise UsageError("give --graph or --lexicon, not both")
     if graph is not None:
-        return Names.of_graph(graph)
-    return None if lexicon is None else Names.of_lexicon(lexicon)
+        return Names.from_graph(graph)
+    return None if lexicon is None else Names.from_lexicon(lexicon)
 
 
 def _finish(facts: Facts, out: Path, licences: list[str], as_json: bool) -> None:

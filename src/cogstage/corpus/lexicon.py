@@ -17,6 +17,7 @@ from cogstage.corpus.context import default_rules
 from cogstage.corpus.tokens import casefold_text, casefold_token, casefold_tokens, normalise
 from cogstage.corpus.variants import variants_of
 from cogstage.errors import CogstageError, UsageError
+from cogstage.input_files import Paths
 from cogstage.tables import BadRows, expand, read_rows
 
 Tokens = tuple[str, ...]
@@ -97,7 +98,7 @@ class Lexicon:
     @classmethod
     def read(
         cls,
-        paths: str | Path | Sequence[str | Path],
+        paths: Paths,
         ambiguity: Ambiguity = "first",
         stop_list: str | Path | Iterable[str] = (),
         variants: bool = False,

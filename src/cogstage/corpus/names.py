@@ -117,7 +117,7 @@ class CodeNames:
         kept._uses = {code: self._uses[code] for code in codes if code in self._uses}
         return kept
 
-    def of(self, code: str) -> list[NameCount]:
+    def names_of(self, code: str) -> list[NameCount]:
         """All names of a code: those of a vocabulary first, then the commonest."""
         listed = [
             NameCount(name, kind, u.count, PATIENTS_COUNTED if u.many else len(u.patients), u.vocabulary)
@@ -127,5 +127,5 @@ class CodeNames:
 
     def best(self, codes: Iterable[str]) -> Mapping[str, tuple[str, str]]:
         """Name and type of each code that has one."""
-        named = ((code, self.of(code)) for code in codes)
+        named = ((code, self.names_of(code)) for code in codes)
         return {code: (names[0].name, names[0].type) for code, names in named if names}

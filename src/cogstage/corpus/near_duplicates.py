@@ -137,7 +137,7 @@ class Signatures:
     signature: np.ndarray  # uint16 (N, BINS)
 
     @classmethod
-    def of(cls, documents: Iterable[Document]) -> Signatures:
+    def from_documents(cls, documents: Iterable[Document]) -> Signatures:
         """The notes among documents: those with a patient and a text."""
         patients, days, keys, signatures = [], [], [], []
         for document in documents:
@@ -154,7 +154,7 @@ class Signatures:
     @classmethod
     def join(cls, parts: Iterable[Signatures]) -> Signatures:
         """The notes of all parts."""
-        listed = list(parts) or [cls.of(())]
+        listed = list(parts) or [cls.from_documents(())]
         return cls(
             np.concatenate([part.patient for part in listed]),
             np.concatenate([part.day for part in listed]),

@@ -18,6 +18,7 @@ from cogstage.corpus.records import Document, as_patient
 from cogstage.errors import CogstageError, UsageError
 from cogstage.input_files import (
     Meter,
+    Paths,
     bare_suffix,
     expand,
     file_on_disk,
@@ -238,7 +239,7 @@ def readers() -> Mapping[str, type[Reader]]:
 
 
 def open_reader(
-    paths: str | Path | Sequence[str | Path],
+    paths: Paths,
     format: str = "auto",
     bad: BadRows | None = None,
     **options: Any,

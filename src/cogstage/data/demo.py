@@ -135,7 +135,7 @@ def hold_out(facts: Facts, pairs: Iterable[TextbookPair], vocabulary: Vocabulary
     rows = zip(facts.head, facts.relation, facts.tail, facts.source, strict=True)
     kept = [row for row in rows if (row[0], row[2]) not in ends and (row[2], row[0]) not in ends]
     kept += [(head, HELD_OUT, tail, "textbook") for head, tail in sorted(ends)]
-    return Facts.of(kept, facts.made_with, facts.matched)
+    return Facts.from_statements(kept, facts.made_with, facts.matched)
 
 
 def _scores(graph: Graph, data: Dataset, model: CogStage, seed: int, progress: Progress) -> Scores:

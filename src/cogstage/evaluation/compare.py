@@ -20,7 +20,6 @@ from pathlib import Path
 
 from cogstage.artefact import (
     is_artefact,
-    lock_folder,
     new_file,
     new_folder,
     read_meta,
@@ -38,6 +37,7 @@ from cogstage.evaluation.methods import encoder_of, expand, find, is_baseline
 from cogstage.evaluation.results import SEED_MARK, Comparison
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import Dataset
+from cogstage.locks import lock_folder
 from cogstage.progress import SILENT, Progress
 from cogstage.rationale.corrections import Corrections
 

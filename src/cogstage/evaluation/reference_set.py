@@ -109,7 +109,7 @@ def map_pairs(reference: ReferenceSet, vocabulary: Vocabulary) -> MappedPairs:
     a drug. Where several nodes fit, the most frequent is taken.
     """
     found: dict[str, int | None] = {}
-    names = Names.of_vocabulary(vocabulary)
+    names = Names.from_vocabulary(vocabulary)
     nodes: dict[str, int] = {}
     for node_id in np.argsort(vocabulary.count, kind="stable").tolist():
         nodes[vocabulary.concept[node_id] or vocabulary.term[node_id]] = node_id

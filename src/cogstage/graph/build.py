@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,7 @@ import numpy as np
 
 from cogstage.artefact import (
     check_target,
-    file_hash,
     finish_folder,
-    lock_folder,
     new_file,
     one_line_if_full,
     software_version,
@@ -28,11 +25,19 @@ from cogstage.corpus.context import Context
 from cogstage.corpus.formats.omop import OmopReader
 from cogstage.corpus.lexicon import Lexicon
 from cogstage.corpus.readers import open_reader
-from cogstage.errors import CogstageError, UsageError
+from cogstage.errors import CogstageError
+from cogstage.graph.build_inputs import (
+    file_hashes,
+    file_stamps,
+    input_hashes,
+    lexicon_stamp,
+    open_lexicon,
+    resolve_options,
+)
 from cogstage.graph.counting import Census
 from cogstage.graph.edges import Edges
 from cogstage.graph.engines import Engine, open_engine
-from cogstage.graph.examples import PATIENTS, keep_examples
+from cogstage.graph.examples import keep_examples
 from cogstage.graph.folder import write_edges
 from cogstage.graph.job import BuildJob, choose_nodes
 from cogstage.graph.naming import name_nodes
@@ -41,11 +46,12 @@ from cogstage.graph.privacy import fresh_seed, noise_from, release, suppress, th
 from cogstage.graph.roll_up import RollUp, read_roll_up
 from cogstage.graph.runs import WorkFolder
 from cogstage.graph.units import Finder, Keys
+from cogstage.input_files import Paths
+from cogstage.locks import lock_folder
 from cogstage.progress import SILENT, Progress
 from cogstage.reporting.release import release_markdown
 from cogstage.tables import BadRows, expand
 
-Paths = str | Path | Sequence[str | Path]
 COMMON_SHOWN = 10  # common words that are named
 
 
@@ -129,15 +135,15 @@ def build_graph(
     out, bad = Path(out), bad if bad is not None else BadRows()
     check_target(out, "graph")
     reader = open_reader(documents, options.format, bad=bad, **options.reader)
-    options = _for_input(options, documents)
+    options = resolve_options(options, documents)
     with lock_folder(out), one_line_if_full(out):
-        words = _lexicon(lexicon, options, stop_list, bad, progress)
+        words = open_lexicon(lexicon, options, stop_list, bad, progress)
         plan = {
             "options": repr(options),
             "version": software_version(),
             "engine": engine,
-            "inputs": _stamps(reader.files_on_disk),
-            "lexicon": _lexicon_stamp(lexicon),
+            "inputs": file_stamps(reader.files_on_disk),
+            "lexicon": lexicon_stamp(lexicon),
             "stop_list": repr(stop_list),
             "roll_up": repr((roll_up, vocabulary)),
             "seed": seed,
@@ -151,7 +157,7 @@ def build_graph(
             own_seed = _seed(work, seed)
             finder, keys = Finder(words, options, own_seed), Keys(words, options.level)
             job = BuildJob(reader, finder, keys, work, memory, workers, own_seed, seed, bad, progress)
-            hashes = None if lexicon is None or isinstance(lexicon, Lexicon) else _hashes(expand(lexicon))
+            hashes = None if lexicon is None or isinstance(lexicon, Lexicon) else file_hashes(expand(lexicon))
             built = _build(out, job, open_engine(engine, job, master), hashes, roll_up, vocabulary)
         except BaseException:
             if work.is_empty():  # nothing there that would be worth going on with
@@ -190,7 +196,7 @@ def _build(
             "how": "build",
             **options.as_meta(),
             "format": job.reader.format,
-            "inputs": _inputs(job.reader.files_on_disk, options),
+            "inputs": input_hashes(job.reader.files_on_disk, options),
             "lexicon": lexicon,
             "roll_up": None if rolled is None else rolled.level,
             "documents": n_documents,
@@ -340,50 +346,6 @@ def _private_meta(made_with: dict[str, Any], options: BuildOptions, seed: int | 
     return {**{key: value for key, value in made_with.items() if key not in exact}, "private": private}
 
 
-def _for_input(options: BuildOptions, documents: Paths) -> BuildOptions:
-    """The options with the unit and the treatment of copied notes that fit the first document.
-
-    Coded records of patients are counted in windows; copies are looked for in notes of patients.
-    """
-    if options.unit != "auto" and options.copies != "auto" and not options.keep_examples:
-        return options
-    reader = open_reader(documents, options.format, bad=BadRows(skip=True), **options.reader)
-    try:
-        first = next(iter(reader), None)
-    except CogstageError:  # the build itself says what is wrong
-        first = None
-    of_patient = first is not None and first.patient_id is not None
-    if options.keep_examples and of_patient and not options.examples_of_patients:
-        raise UsageError(PATIENTS)
-    coded = first is not None and of_patient and not first.text and bool(first.codes)
-    unit, copies = options.unit, options.copies
-    if unit == "auto":
-        unit = "patient-window" if coded or options.per == "patient" else "document"
-    if copies == "auto":
-        copies = "drop" if of_patient and not coded else "keep"
-    return replace(options, unit=unit, copies=copies)
-
-
-def _lexicon(
-    lexicon: Paths | Lexicon | None, options: BuildOptions, stop_list: Any, bad: BadRows, progress: Progress
-) -> Lexicon | None:
-    if lexicon is None and stop_list:
-        raise UsageError("`stop_list` removes terms from a lexicon and requires `lexicon`")
-    if lexicon is None or isinstance(lexicon, Lexicon):
-        return lexicon
-    progress.start("Reading the lexicon")
-    words = Lexicon.read(lexicon, options.ambiguity, stop_list, options.variants, bad, any_case=options.any_case)
-    progress.done(f"{len(words):,} terms of {len(words.concepts):,} concepts")
-    return words
-
-
-def _lexicon_stamp(lexicon: Paths | Lexicon | None) -> Any:
-    """What tells one lexicon from another: its files, or its terms if it came ready made."""
-    if isinstance(lexicon, Lexicon):
-        return hashlib.sha256("\n".join(lexicon.terms + lexicon.concepts).encode()).hexdigest()
-    return None if lexicon is None else _stamps(expand(lexicon))
-
-
 def _seed(work: WorkFolder, seed: int | None) -> int:
     """The seed of this build; one that nobody gave is kept with the work, so that ``resume`` uses the same."""
     path = work.path / "seed.json"
@@ -392,26 +354,3 @@ def _seed(work: WorkFolder, seed: int | None) -> int:
     seed = fresh_seed() if seed is None else seed
     write_text(path, to_json(seed), durable=False)
     return seed
-
-
-def _stamps(files: Sequence[Path]) -> list[list[Any]]:
-    """Name, size and time of files: enough to see that they are those of the interrupted build."""
-    found = [
-        path for file in files for path in ([file] if file.is_file() else sorted(file.rglob("*"))) if path.is_file()
-    ]
-    return [[str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns] for path in found]
-
-
-def _inputs(files: Sequence[Path], options: BuildOptions) -> list[dict[str, str]] | None:
-    """Hashes of the input files; their names only where nothing is suppressed, for a name may name a patient."""
-    if options.private is not None:
-        return None
-    hashes = _hashes(files)
-    return hashes if options.suppress_below == 0 else [{"sha256": each["sha256"]} for each in hashes]
-
-
-def _hashes(files: Sequence[Path]) -> list[dict[str, str]]:
-    found = [
-        path for file in files for path in ([file] if file.is_file() else sorted(file.rglob("*"))) if path.is_file()
-    ]
-    return [{"file": path.name, "sha256": file_hash(path)} for path in found]

@@ -96,10 +96,10 @@ class Graph:
         """Return :meth:`ppmi` as a matrix that is computed on demand, for products and norms."""
         edges = self.source, self.target, self.count, self.n_nodes
         if self.made_with.get("values") != "ppmi":
-            return Ppmi.of_counts(*edges, shift, smoothing)
+            return Ppmi.from_counts(*edges, shift, smoothing)
         if smoothing != 1.0:
             raise UsageError("this graph was imported with PPMI values and without counts, so it cannot be smoothed")
-        return Ppmi.of_values(*edges, float(self.made_with["scale"]), shift)
+        return Ppmi.from_values(*edges, float(self.made_with["scale"]), shift)
 
     def edge(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
         """Return the index of the edge between two nodes, for each pair.

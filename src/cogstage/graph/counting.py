@@ -39,7 +39,7 @@ class Rows:
         return len(self.term)
 
     @classmethod
-    def of(cls, group: np.ndarray, unit: np.ndarray, term: np.ndarray, day: np.ndarray | None = None) -> Rows:
+    def from_columns(cls, group: np.ndarray, unit: np.ndarray, term: np.ndarray, day: np.ndarray | None = None) -> Rows:
         """Rows from any integer arrays of one length."""
         return cls(
             np.ascontiguousarray(group).astype(np.uint64, copy=False),
@@ -218,7 +218,7 @@ class Counter:
 
 def count_pairs(unit: np.ndarray, term: np.ndarray, n_terms: int, threads: int | None = None) -> sp.csr_matrix:
     """Pairs of terms by the number of units that hold both, from arrays in memory: (V, V), upper half, int32."""
-    counter = Counter(Rows.of(unit, np.zeros(len(unit), np.int64), term).distinct(), n_terms, threads=threads)
+    counter = Counter(Rows.from_columns(unit, np.zeros(len(unit), np.int64), term).distinct(), n_terms, threads=threads)
     buffers = counter.buffers(int(counter.filled[-1]))  # pages that stay empty are never touched
     found = counter.count(0, n_terms, buffers)
     pointer = np.concatenate([[0], np.cumsum(found)])

@@ -30,7 +30,7 @@ class Population:
     unit: str  # "patients", "documents", "30d windows", ...
 
     @classmethod
-    def of(cls, made_with: Mapping[str, Any]) -> Population | None:
+    def from_meta(cls, made_with: Mapping[str, Any]) -> Population | None:
         """From what a graph says of itself; None where it has no totals (private, imported, PPMI values)."""
         if made_with.get("private") or made_with.get("values") == "ppmi":
             return None
@@ -51,7 +51,7 @@ class Margins:
     basis: str
 
     @classmethod
-    def of(
+    def from_counts(
         cls, population: Population | None, term_count: np.ndarray, counts: PairCounts, privacy: str
     ) -> Margins | None:
         """The graph's own margins; without totals those of its pairs, each pair of terms counted once as a unit.

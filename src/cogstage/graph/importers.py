@@ -15,11 +15,11 @@ from cogstage.graph.edges import Edges
 from cogstage.graph.renumbering import Renumbering
 from cogstage.graph.unpickle import read_plain_pickle
 from cogstage.graph.vocabulary import Vocabulary
+from cogstage.input_files import Paths
 from cogstage.progress import SILENT, Progress
 from cogstage.tables import BadRows, Row, expand, read_rows
 
 PPMI_SCALE = 1_000_000
-Paths = str | Path | Sequence[str | Path]
 
 
 def graph_of(
@@ -36,7 +36,7 @@ def graph_of(
 
     ``about`` gives concept, name and type of a key. Without node counts a node gets its largest edge count.
     """
-    nodes = Renumbering.of(keys)
+    nodes = Renumbering.from_keys(keys)
     place, term = nodes.new, tuple(nodes.keys)
     edges = Edges(place[source], place[target], count.astype(np.int64)).upward()
     edges = edges.where(np.lexsort((edges.target, edges.source)))

@@ -10,17 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from cogstage.artefact import check_target, file_hash, lock_folder
+from cogstage.artefact import check_target, file_hash
 from cogstage.corpus.lexicon import Lexicon
 from cogstage.corpus.readers import open_reader
 from cogstage.errors import CogstageError, UsageError
-from cogstage.graph.build import Built, Paths, build_graph
+from cogstage.graph.build import Built, build_graph
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.edges import Edges
 from cogstage.graph.options import BuildOptions
 from cogstage.graph.renumbering import Renumbering
 from cogstage.graph.runs import add_up, as_stored
 from cogstage.graph.vocabulary import Vocabulary
+from cogstage.input_files import Paths
+from cogstage.locks import lock_folder
 from cogstage.provenance import licences_of
 from cogstage.tables import BadRows
 
@@ -39,7 +41,7 @@ def merge_graphs(graphs: Sequence[Graph], names: Sequence[str] | None = None) ->
         raise UsageError("merging needs at least two graphs")
     made = [graph.made_with for graph in graphs]
     _check_alike(made, names)
-    nodes = Renumbering.of(term for graph in graphs for term in graph.vocabulary.term)
+    nodes = Renumbering.from_keys(term for graph in graphs for term in graph.vocabulary.term)
     maps = np.split(nodes.new, np.cumsum([graph.n_nodes for graph in graphs])[:-1])
     ordered = all(graph.in_order is not None for graph in graphs)
     stored = []

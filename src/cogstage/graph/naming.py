@@ -43,7 +43,7 @@ def name_nodes(
         if term in rolled:
             name[node], kind[node] = rolled[term]
         elif number is None or lexicon is None:
-            shown = [use for use in given.of(term) if may_be_shown(use, options)]
+            shown = [use for use in given.names_of(term) if may_be_shown(use, options)]
             if shown:
                 name[node], kind[node] = shown[0].name, shown[0].type
             others = dict.fromkeys(use.name for use in shown[1:])

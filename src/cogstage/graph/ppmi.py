@@ -32,7 +32,7 @@ class Ppmi:
     scale: float = 0.0
 
     @classmethod
-    def of_counts(
+    def from_counts(
         cls,
         source: np.ndarray,
         target: np.ndarray,
@@ -53,7 +53,7 @@ class Ppmi:
             return cls(source, target, count, np.log(marginal), np.log(context), float(shift))
 
     @classmethod
-    def of_values(
+    def from_values(
         cls, source: np.ndarray, target: np.ndarray, value: np.ndarray, n_nodes: int, scale: float, shift: float = 0.0
     ) -> Ppmi:
         """PPMI given as whole numbers, ``scale`` times the values."""

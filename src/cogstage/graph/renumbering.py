@@ -17,7 +17,7 @@ class Renumbering:
     new: np.ndarray  # int32 (starts[-1],)
 
     @classmethod
-    def of(cls, keys: Iterable[str], parents: Mapping[str, tuple[str, ...]] | None = None) -> Renumbering:
+    def from_keys(cls, keys: Iterable[str], parents: Mapping[str, tuple[str, ...]] | None = None) -> Renumbering:
         """Sort the keys; ``parents`` take the place of those that have any."""
         replaced = parents or {}
         meant = [replaced.get(key, (key,)) for key in keys]

@@ -147,7 +147,7 @@ def roll_up_graph(graph: Graph, roll_up: RollUp) -> Graph:
     A unit that has two codes of one concept must count once for it. Counts alone tell that only if no two such codes
     share a unit: their edge must be missing because they were never together, not because it was left out.
     """
-    parents = Renumbering.of(graph.vocabulary.term, roll_up.parents)
+    parents = Renumbering.from_keys(graph.vocabulary.term, roll_up.parents)
     keys, starts, flat = parents.keys, parents.starts, parents.new
     _check_exact(graph, roll_up, starts, flat, keys)
     # every pair of parents of every edge, and the parents that one code has together

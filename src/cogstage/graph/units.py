@@ -91,7 +91,7 @@ class Keys:
         self.n_known = len(known)
         self.known = {key: number for number, key in enumerate(known)}
         self._number = dict(self.known)
-        self._ranks = Renumbering.of(())
+        self._ranks = Renumbering.from_keys(())
 
     def add(self, codes: Sequence[str]) -> None:
         """Number the codes that have no number yet."""
@@ -104,7 +104,7 @@ class Keys:
 
     def seal(self, parents: Mapping[str, tuple[str, ...]] | None = None) -> None:
         """Sort the keys: all codes have been added. ``parents`` take the place of the keys that have any."""
-        self._ranks = Renumbering.of(self._number, parents)
+        self._ranks = Renumbering.from_keys(self._number, parents)
 
     @property
     def keys(self) -> list[str]:
@@ -152,7 +152,7 @@ class Finder:
             units = marks[index] + sentence.astype(np.int64).view(np.uint64) * SPREAD
         day = self._days(documents)[index] if self.options.order else None
         left_out = () if self.annotator is None else self.annotator.take_left_out()
-        return FoundRows(Rows.of(group[index], units.view(np.int64), term, day), codes, left_out)
+        return FoundRows(Rows.from_columns(group[index], units.view(np.int64), term, day), codes, left_out)
 
     def mentions(
         self, documents: Sequence[Document], sentences: bool

@@ -121,7 +121,7 @@ class Vocabulary:
         )
 
     @classmethod
-    def of_terms(cls, terms: Sequence[str], count: Iterable[int] | None = None) -> Vocabulary:
+    def from_terms(cls, terms: Sequence[str], count: Iterable[int] | None = None) -> Vocabulary:
         """A vocabulary of bare terms: each its own concept and name."""
         terms = tuple(terms)
         counts = np.zeros(len(terms), np.int64) if count is None else np.fromiter(count, np.int64, len(terms))

@@ -84,7 +84,7 @@ def build_dataset(
     options = DatasetOptions(negatives, split, seed, minimum, cap, chosen_relations, before)
     options.check()
     unknown_until = None if before is None else check_graph_until(graph.made_with, before)
-    concepts = Concepts.of(graph.vocabulary, facts.matched)
+    concepts = Concepts.from_vocabulary(graph.vocabulary, facts.matched)
     progress.start("Finding the facts' nodes in the graph")
     everything, coverage = locate(facts, graph.vocabulary, concepts)
     selected = select_facts(everything, concepts, graph.vocabulary, facts.matched, options, hold_out, progress)

@@ -65,7 +65,7 @@ class Facts:
     Examples
     --------
     >>> treats = [("D1", "may_treat", "D2", source) for source in ("label", "textbook")]
-    >>> facts = cs.Facts.of([*treats, ("D1", "causes", "D3", "label")])
+    >>> facts = cs.Facts.from_statements([*treats, ("D1", "causes", "D3", "label")])
     >>> len(facts), facts.relations, facts.source
     (2, {'causes': 1, 'may_treat': 1}, ('label', 'label;textbook'))
     """
@@ -87,7 +87,7 @@ class Facts:
         return len(self.head)
 
     @classmethod
-    def of(
+    def from_statements(
         cls,
         rows: Iterable[tuple[str, str, str, str] | Statement],
         made_with: Mapping[str, Any] | None = None,
@@ -157,7 +157,7 @@ class Facts:
         made_with
             How the facts were made, for ``meta.json``; by default ``self.made_with``.
         """
-        facts = Facts.of(map(Statement, self.head, self.relation, self.tail, self.source, self.year))
+        facts = Facts.from_statements(map(Statement, self.head, self.relation, self.tail, self.source, self.year))
         made_with = dict(self.made_with if made_with is None else made_with)
         about = {**made_with, "facts": len(facts), "relations": facts.relations, "sources": facts.sources()}
         if dated := [year for year in facts.year if year is not None]:

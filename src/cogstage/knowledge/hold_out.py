@@ -52,7 +52,7 @@ class HoldOut:
         self, vocabulary: Vocabulary, concepts: Concepts, matched: Mapping[str, str]
     ) -> tuple[np.ndarray, list[str]]:
         """The unordered pairs of concepts as :class:`Concepts` numbers them, sorted; and the names the graph lacks."""
-        names = Names.of_vocabulary(vocabulary)
+        names = Names.from_vocabulary(vocabulary)
         number = {name: index for index, name in enumerate(concepts.names)}
         found: dict[str, list[int]] = {}
         for name in dict.fromkeys(name for pair in self.pairs for name in pair):

@@ -51,7 +51,7 @@ class Concepts:
     of_node: np.ndarray  # int64 (V,)
 
     @classmethod
-    def of(cls, vocabulary: Vocabulary, matched: Mapping[str, str] | None = None) -> Concepts:
+    def from_vocabulary(cls, vocabulary: Vocabulary, matched: Mapping[str, str] | None = None) -> Concepts:
         """Number the concepts of a graph; ``matched`` says which concept of the facts one of the graph stands for."""
         keys = [concept or term for concept, term in zip(vocabulary.concept, vocabulary.term, strict=True)]
         keys = [matched.get(key, key) for key in keys] if matched else keys

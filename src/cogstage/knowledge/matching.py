@@ -35,7 +35,7 @@ class Names:
     types: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, named: Iterable[tuple[str, str]], types: Mapping[str, str] | None = None) -> Names:
+    def from_pairs(cls, named: Iterable[tuple[str, str]], types: Mapping[str, str] | None = None) -> Names:
         """From pairs (name, concept)."""
         concepts_of: dict[str, dict[str, None]] = {}
         concepts: set[str] = set()
@@ -45,7 +45,7 @@ class Names:
         return cls({name: tuple(found) for name, found in concepts_of.items()}, frozenset(concepts), types or {})
 
     @classmethod
-    def of_graph(cls, path: Path | str) -> Names:
+    def from_graph(cls, path: Path | str) -> Names:
         """The names of a graph's nodes: keys, readable names and synonyms."""
         path = Path(path)
         if not is_artefact(path, "graph"):
@@ -54,16 +54,16 @@ class Names:
             vocabulary = Vocabulary.read(path)
         except (OSError, KeyError, ValueError) as error:  # pyarrow's errors are among these
             raise CogstageError(f"{path} is damaged ({error}); build the graph again") from error
-        return cls.of_vocabulary(vocabulary)
+        return cls.from_vocabulary(vocabulary)
 
     @classmethod
-    def of_vocabulary(cls, vocabulary: Vocabulary) -> Names:
+    def from_vocabulary(cls, vocabulary: Vocabulary) -> Names:
         """The names of nodes."""
         concepts = [c or t for c, t in zip(vocabulary.concept, vocabulary.term, strict=True)]
-        return cls.of(_named(vocabulary, concepts), dict(zip(concepts, vocabulary.type, strict=True)))
+        return cls.from_pairs(_named(vocabulary, concepts), dict(zip(concepts, vocabulary.type, strict=True)))
 
     @classmethod
-    def of_lexicon(cls, path: Path | str, bad: BadRows | None = None) -> Names:
+    def from_lexicon(cls, path: Path | str, bad: BadRows | None = None) -> Names:
         """The names of a lexicon table: term, and where there are any concept, name and type."""
         types: dict[str, str] = {}
 
@@ -76,7 +76,7 @@ class Names:
                 if row["name"]:
                     yield str(row["name"]), concept
 
-        names = cls.of(named())
+        names = cls.from_pairs(named())
         return cls(names.named, names.concepts, types)
 
     @cached_property

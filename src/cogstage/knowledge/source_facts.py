@@ -44,7 +44,7 @@ def facts_of_statements(
                 continue
             yield head, relation, tail, source
 
-    facts = Facts.of(rows(), made_with, matched.concept)
+    facts = Facts.from_statements(rows(), made_with, matched.concept)
     details = {
         table: dict(counts),
         "turned round by their types": dict(oriented.turned),

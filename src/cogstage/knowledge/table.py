@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from cogstage.choices import Ambiguity, check_choice
+from cogstage.input_files import Paths
 from cogstage.knowledge.facts import Facts, Statement, year_of
 from cogstage.knowledge.matching import Names, how, unmatched_rows
 from cogstage.knowledge.names import code_key
@@ -18,7 +19,7 @@ UNKNOWN = "unknown to the lexicon or graph"
 
 
 def facts_from_table(
-    paths: str | Path | Sequence[str | Path],
+    paths: Paths,
     names: Names | None = None,
     ambiguity: Ambiguity = "first",
     bad: BadRows | None = None,
@@ -83,7 +84,7 @@ def facts_from_table(
 
     listed = [paths] if isinstance(paths, (str, Path)) else list(paths)
     made_with = {"from": "table", "files": [Path(path).name for path in listed], "ambiguous": ambiguity}
-    facts = Facts.of(rows(), made_with)
+    facts = Facts.from_statements(rows(), made_with)
     details: dict[str, object] = {"bad rows": bad.count, "names": dict(sorted(counts.items()))}
     if several:
         details["ambiguous names"] = [f"{name}: {', '.join(found[:5])}" for name, found in sorted(several.items())[:20]]

@@ -48,7 +48,7 @@ class LocalEngine:
         """What recognises copied notes, of all documents."""
         job = self.job
         reader = job.open_again()
-        parts = (Signatures.of(piece) for piece in tasks(usable(reader, job.options, reader.bad)))
+        parts = (Signatures.from_documents(piece) for piece in tasks(usable(reader, job.options, reader.bad)))
         return Signatures.join(parts)
 
     def find(self, copies: np.ndarray) -> int:

@@ -81,7 +81,9 @@ class SparkEngine:
 
         def sign(files: list[str]) -> Signatures:
             reader = open_reader(files, options.format, bad=BadRows(skip=True), **options.reader)
-            return Signatures.join(Signatures.of(piece) for piece in tasks(usable(reader, options, reader.bad)))
+            return Signatures.join(
+                Signatures.from_documents(piece) for piece in tasks(usable(reader, options, reader.bad))
+            )
 
         return Signatures.join(self._run(lambda: self.context.parallelize(parts, len(parts)).map(sign).collect()))
 
