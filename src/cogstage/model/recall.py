@@ -130,7 +130,9 @@ class SideBySide:
 
     def __matmul__(self, dense: np.ndarray) -> np.ndarray:
         terms = len(self.scale)
-        product: np.ndarray = self.scale[:, None] * (self.ppmi @ dense[:terms]) + self.facts @ dense[terms:]
+        product = self.ppmi @ dense[:terms]
+        product *= self.scale[:, None]
+        product += self.facts @ dense[terms:]
         return product
 
 
@@ -139,8 +141,11 @@ class _Turned:
     matrix: SideBySide
 
     def __matmul__(self, dense: np.ndarray) -> np.ndarray:
-        matrix = self.matrix
-        return np.concatenate([matrix.ppmi.T @ (matrix.scale[:, None] * dense), matrix.facts.T @ dense])
+        matrix, terms = self.matrix, len(self.matrix.scale)
+        product = np.empty((matrix.shape[1], dense.shape[1]))
+        product[:terms] = matrix.ppmi.T @ (matrix.scale[:, None] * dense)
+        product[terms:] = matrix.facts.T @ dense
+        return product
 
 
 def _inverse(length: np.ndarray) -> np.ndarray:

@@ -74,9 +74,9 @@ def _check(tensors: Mapping[str, Tensor], info: str) -> str:
     return str(digest.hexdigest())
 
 
-def copy_weights(module: torch.nn.Module) -> dict[str, Tensor]:
-    """The parameters as they are now."""
-    return {name: parameter.detach().clone() for name, parameter in module.named_parameters()}
+def weights(module: torch.nn.Module) -> dict[str, Tensor]:
+    """The parameters by name, not copied: they move with the next step."""
+    return {name: parameter.detach() for name, parameter in module.named_parameters()}
 
 
 def put_weights(module: torch.nn.Module, weights: Mapping[str, Tensor], where: str) -> None:

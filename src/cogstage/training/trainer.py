@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from cogstage.errors import CogstageError, UsageError
 from cogstage.progress import SILENT, Progress
-from cogstage.training.checkpoint import Checkpoint, copy_weights, put_weights
+from cogstage.training.checkpoint import Checkpoint, put_weights, weights
 from cogstage.training.distributed import Processes
 from cogstage.training.measures import dev_measures
 
@@ -177,9 +177,8 @@ class Trainer:
         auroc = self._processes.agree(float(np.mean([figures["auroc"] for figures in dev.values()])))
         if auroc > state.kept_auroc or not self._method.keep_best:
             state.kept_auroc, state.kept_epoch = auroc, state.epoch
-            self._kept = {
-                name: value for name, value in copy_weights(self._method.network).items() if "folds." not in name
-            }
+            now = weights(self._method.network).items()
+            self._kept = {name: value.clone() for name, value in now if "folds." not in name}
         if self._method.may_stop(state.epoch, state.kept_epoch):
             state.stopped = "dev AUROC no longer rises"
         return {"dev_auroc": auroc, "dev": dev}
@@ -198,9 +197,9 @@ class Trainer:
 
     def _save(self) -> None:
         assert self._checkpoint is not None
-        tensors = {f"network.{name}": value for name, value in copy_weights(self._method.network).items()}
+        tensors = {f"network.{name}": value for name, value in weights(self._method.network).items()}
         tensors |= {f"kept.{name}": value for name, value in self._kept.items()}
-        tensors |= {f"method.{name}": value.clone() for name, value in self._method.state().items()}
+        tensors |= {f"method.{name}": value for name, value in self._method.state().items()}
         identity = {**self._method.identity(), "seed": self._seed}
         self._checkpoint.save(tensors, {"identity": identity, "state": vars(self.state)})
 

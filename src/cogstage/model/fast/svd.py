@@ -23,5 +23,8 @@ def truncated_svd(matrix: Any, rank: int, seed: int) -> tuple[np.ndarray, np.nda
     small = (matrix.T @ basis).T  # (rank + oversamples, m)
     inner, size, right = linalg.svd(small, full_matrices=False, overwrite_a=True)
     left = basis @ inner
-    sign = np.sign(left[np.abs(left).argmax(axis=0), np.arange(left.shape[1])])
-    return (left * sign)[:, :rank], size[:rank], (right.T * sign)[:, :rank]
+    del basis, small  # the results are as large
+    sign = np.sign([column[np.abs(column).argmax()] for column in left.T])
+    left *= sign
+    right *= sign[:, None]
+    return left[:, :rank], size[:rank], right.T[:, :rank]
