@@ -161,7 +161,7 @@ def test_other_options_are_refused_before_anything_is_counted(tmp_path: Path, mo
         patch.setattr("cogstage.graph.merge.build_graph", lambda *_, **__: pytest.fail("it was counted"))
         with pytest.raises(UsageError, match="window ever, the new documents with 1d"):
             add_documents(tmp_path / "g", files, tmp_path / "g", LEXICON)
-        with pytest.raises(UsageError, match="roll_up None, the new documents with parents.tsv"):
+        with pytest.raises(UsageError, match=r"roll_up None, the new documents with parents\.tsv"):
             add_documents(tmp_path / "g", files, tmp_path / "g", LEXICON, windows, roll_up=tmp_path / "parents.tsv")
     assert add_documents(tmp_path / "g", files, tmp_path / "g", LEXICON, windows).documents == 2
 

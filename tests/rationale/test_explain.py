@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from small_model import small_data
 
 from cogstage.errors import CogstageError, UsageError
@@ -104,12 +109,12 @@ def test_corrections_hold_for_every_prediction(model: CogStage, tmp_path) -> Non
 
 
 def test_wrong_corrections_are_named(model: CogStage, tmp_path) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(UsageError, match="must be right or wrong"):
+    with pytest.raises(UsageError, match="must be right, wrong or withdrawn"):
         Correction("a", "may_treat", "b", "maybe")
     with pytest.raises(UsageError, match="does not know the relation"):
         model.corrected(Corrections((Correction("C004", "cures", "C007", "right"),)))
     (tmp_path / "c.tsv").write_text("head\trelation\ttail\tverdict\nC004\tmay_treat\tC007\tperhaps\n")
-    with pytest.raises(UsageError, match=r"c\.tsv:2: the verdict must be right or wrong, not perhaps"):
+    with pytest.raises(UsageError, match=r"c\.tsv:2: the verdict must be right, wrong or withdrawn, not perhaps"):
         Corrections.read(tmp_path / "c.tsv")
     assert split_triple("Drug number 4 may treat Disorder number 7", ["may_treat"])[1] == "may_treat"
     assert split_triple("A causes_inverse B", ["causes"]) == ("A", "causes_inverse", "B")
@@ -143,3 +148,20 @@ def test_discover_needs_one_end(model: CogStage) -> None:
         discover(model, "may_treat")
     with pytest.raises(UsageError, match="top must be at least 1"):
         discover(model, "may_treat", head=4, top=0)
+
+
+ANYTHING = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=30)
+
+
+@given(who=ANYTHING, why=ANYTHING)
+@example(who='Dr "Bob"', why='"')
+def test_a_table_of_corrections_is_the_same_when_it_is_written_again(who: str, why: str) -> None:
+    """Quotes that were doubled with every verdict would make a table grow until nobody can read it."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "corrections.tsv"
+        Corrections((Correction("C004", "may_treat", "C007", "wrong", who, "", why),)).write(path)
+        first = path.read_bytes()
+        assert len(first) < 400
+        for _ in range(3):
+            Corrections.read(path).write(path)
+        assert path.read_bytes() == first

@@ -180,7 +180,7 @@ def test_indications_are_left_out_and_named(hospital: Hospital, capsys: pytest.C
     assert {json.loads(line)["tail"]["key"] for line in out.out.splitlines()} == {p.tail.key for p in everything}
     assert "left out as indications: " in out.err
     assert all(p.tail.name in out.err for p in none)
-    with pytest.raises(UsageError, match="left out of causes"):
+    with pytest.raises(UsageError, match="left out for causes only"):
         Service(model).discover("may_treat", key, None, 5, False, 0, "drop")
 
 

@@ -12,8 +12,8 @@ from cogstage.rationale.record import Prediction, Term
 from cogstage.relations import phrase
 
 TEMPLATES = """It is likely unlikely that probability and it a known fact of the training data The model assumes
-does not recognise like which speaks for against note this relation by itself the other way No was
-recognised or assumes such pairs are true question whether does not apply joins terms types so no is
+finds unlikely like which speaks for against note this relation by itself the other way No was
+found or assumes such pairs are true question whether does not apply joins terms types so no is
 given The two terms occur together PPMI"""
 WORDS = set(TEMPLATES.split())
 
@@ -49,7 +49,7 @@ def test_every_reason_told_is_the_strongest_of_its_side() -> None:
         assert f"{reason.head.name} {phrase(reason.relation)} {reason.tail.name}" in sentence
         assert f"{reason.share:+.2f}" in sentence
         assert sentence.startswith(
-            "It is known" if reason.known_fact else ("The model assumes", "The model does not recognise")
+            "It is known" if reason.known_fact else ("The model assumes", "The model finds it unlikely")
         )
     assert f"{record.reasons_against[0].share:+.2f}" in sentences[3]
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import subprocess
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ from study_material import small_study
 from study_stores import PASSWORD
 
 from cogstage.errors import UsageError
+from cogstage.rationale.corrections import Corrections
 from cogstage.rationale.filters import Filter
 from cogstage.study.folder import OpenStudy
 from cogstage.study.protocol import Study
@@ -342,3 +345,77 @@ def test_head_is_get_without_the_body(service: Service) -> None:
         got, head = client.get(path), client.head(path)
         assert head.status_code == got.status_code
         assert head.content == b""
+
+
+# Random questions to the pages
+
+FIELDS = {
+    "/": (),
+    "/pair": ("head", "tail", "relation", "k", "through", "by", "known", "wrong", "right", "rate"),
+    "/pair.json": ("head", "tail", "relation", "k"),
+    "/pair.tsv": ("head", "tail", "relation", "wrong"),
+    "/pair.svg": ("head", "tail", "relation", "k"),
+    "/discover": ("term", "relation", "side", "type", "known", "together", "least", "sort", "indications", "page"),
+    "/discover.csv": ("term", "relation", "side", "known"),
+    "/discover.kgx": ("term", "relation"),
+    "/compare": ("term", "relation", "side", "with"),
+    "/term": ("key",),
+    "/search": ("q",),
+    "/batch": ("pairs", "relation", "form"),
+    "/corrections": ("triple", "verdict", "who", "why", "back"),
+}
+USUAL = {
+    "relation": ["may_treat", "causes"],
+    "by": ["may_treat", "causes_inverse"],
+    "side": ["head", "tail"],
+    "triple": ["C004\tmay_treat\tC007", "C004\tcauses\tC009"],
+    "wrong": ["C004\tmay_treat\tC009"],
+    "right": ["C004\tcauses\tC009"],
+    "verdict": ["wrong", "right", "withdrawn"],
+    "form": ["page", "tsv", "csv", "json"],
+    "pairs": ["C004;C007\nnobody;C007", '"Drug number 4",C009', "C004\tC004"],
+    "known": ["1", "new", "known"],
+    "back": ["head=C004&tail=C007"],
+} | {name: ["1", "5"] for name in ("k", "rate", "least", "page")}
+TERMS = ["C004", "C007", "remedy 4", "Disorder number 9"]
+BAD = [
+    "",
+    "0",
+    "-1",
+    "1e309",
+    "nan",
+    "9" * 400,
+    "x" * 301,
+    "\0",
+    "\u202e",
+    "\x1b[31m",
+    "<script>",
+    "{{7*7}}",
+    "../..",
+    "%00",
+]
+BAD += ["=1+1", "\t\t", "a\tb", '"', '"' * 50, "\ud7ff", "é" * 300, "' OR 1=1 --", "\r\nSet-Cookie: a=b"]
+
+
+def test_random_questions_never_break_a_page(small_model_folder: Path, tmp_path: Path) -> None:
+    service = Service.load(small_model_folder, Limits(pairs=50), corrections=tmp_path / "corrections.tsv")
+    client = TestClient(create_explorer_app(service), follow_redirects=False)
+    rng, seen = random.Random(0), Counter[int]()
+    for _ in range(int(os.environ.get("COGSTAGE_FUZZ", "600"))):
+        path = rng.choice(sorted(FIELDS))
+        asked = [
+            (name, rng.choice(USUAL.get(name, TERMS) if rng.random() < 0.8 else BAD))
+            for name in FIELDS[path]
+            if rng.random() < 0.8
+        ]
+        post = path in ("/batch", "/corrections") and rng.random() < 0.8
+        method = "POST" if post else rng.choice(["GET", "GET", "GET", "HEAD"])
+        answer = client.request(method, path, **({"data": dict(asked)} if post else {"params": asked}))  # type: ignore[arg-type]
+        assert answer.status_code < 500, (method, path, asked)
+        assert "set-cookie" not in answer.headers
+        assert set(map(str.lower, HEADERS)) <= set(answer.headers), path
+        assert "<script>" not in answer.text
+        seen[answer.status_code] += 1
+    assert seen[200] > 100
+    assert seen[422] > 50
+    assert Corrections.read(tmp_path / "corrections.tsv").entries  # some were saved, and the table can be read

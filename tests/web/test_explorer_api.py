@@ -126,7 +126,7 @@ def test_pair_page_tells_why(client: TestClient) -> None:
     assert "Drug number 4" in text
     assert "What supports it?" in text
     assert "<svg" in text
-    assert "of those with this probability are" in text
+    assert "pairs with this answer are true" in text
     link = re.search(r'id="link"[^>]*value="([^"]+)"', text)
     assert link
     assert "head=C004" in link.group(1)

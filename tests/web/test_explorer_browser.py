@@ -121,7 +121,7 @@ def test_striking_out_and_saving_a_correction(server: web_browser.Server, tmp_pa
         driver.get(server.url + "/corrections")
         row = driver.find_element("css selector", "table.list tbody tr").text
         assert "Dr Test" in row
-        assert reason.split(" Assumed")[0].split(" Not recognised")[0].split(" Known")[0].split("\n")[0] in row
+        assert reason.split(" Assumed")[0].split(" Thought unlikely")[0].split(" Known")[0].split("\n")[0] in row
 
 
 def test_the_picture_answers(server: web_browser.Server, tmp_path: Path, chromium: None) -> None:
@@ -205,6 +205,57 @@ def test_candidates_are_sorted_paged_and_compared(server: web_browser.Server, tm
         driver.find_element("css selector", ".after-list button").click()
         wait_for(driver, ".compare")
         assert len(driver.find_elements("css selector", ".compare section")) == 2
+
+
+def test_two_or_three_can_be_compared_and_the_button_says_so(
+    server: web_browser.Server, tmp_path: Path, chromium: None
+) -> None:
+    with web_browser.browser(tmp_path / "profile") as driver:
+        driver.get(server.url + "/discover?term=remedy+4&relation=causes")
+        button = driver.find_element("css selector", ".compare-them button")
+        for number, box in enumerate(driver.find_elements("css selector", "input[name=with]")[:4], start=1):
+            assert button.is_enabled() == (number - 1 in (2, 3))
+            box.click()
+        assert not button.is_enabled()  # four
+        assert "4 selected" in driver.find_element("css selector", ".compare-them").text
+
+
+def test_the_search_in_the_header_leads_to_the_term(server: web_browser.Server, tmp_path: Path, chromium: None) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    with web_browser.browser(tmp_path / "profile") as driver:
+        driver.get(server.url + "/about")
+        field = driver.find_element("id", "q")
+        field.send_keys("remedy 4")
+        wait_for(driver, "#q-list [role=option]")
+        field.send_keys(Keys.ARROW_DOWN, Keys.ENTER)
+        wait_for(driver, "#identity")
+        assert driver.find_element("tag name", "h1").text == "Drug number 4"
+        field = driver.find_element("id", "q")
+        field.send_keys("drug", Keys.ENTER)  # without a choice: the list of what was found
+        wait_for(driver, ".results")
+
+
+def test_what_matters_is_in_sight_without_scrolling(server: web_browser.Server, tmp_path: Path, chromium: None) -> None:
+    def bottom(css: str) -> float:
+        found = driver.find_elements("css selector", css)
+        assert found
+        script = "return arguments[0].getBoundingClientRect().bottom"
+        return max(float(driver.execute_script(script, element)) for element in found)
+
+    def size(width: int, height: int) -> None:
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+    with web_browser.browser(tmp_path / "profile") as driver:
+        size(1280, 720)  # a laptop
+        driver.get(server.url)
+        assert bottom(".example .answer, .example .wide .node") <= 720
+        size(390, 844)  # a phone
+        driver.get(server.url + PAIR)
+        assert bottom(".answer .meter") <= 844
+        driver.get(server.url + "/search?q=drug")
+        assert bottom(".ask button") - bottom("#query") < 100  # no hole between field and button
 
 
 def test_a_list_of_pairs_from_a_file(server: web_browser.Server, tmp_path: Path, chromium: None) -> None:

@@ -22,6 +22,7 @@ from cogstage.rationale.record import Prediction
 from cogstage.relations import phrase
 from cogstage.web.asked import code_of, triple_of
 from cogstage.web.base import chance
+from cogstage.web.discover_pages import pairs_of
 from cogstage.web.explorer_app import create_explorer_app
 from cogstage.web.links import literature, source_of
 from cogstage.web.questions import question
@@ -67,6 +68,31 @@ def test_the_sum_on_the_page_is_the_answer(client: TestClient, service: Service,
     assert page.count('class="against"') == len(record.reasons_against)
 
 
+def test_the_answer_after_each_step_ends_at_the_answer(client: TestClient, service: Service) -> None:
+    page = client.get("/pair", params=PAIR).text
+    *parts, _ = shares(page)
+    shown = re.findall(r'<td class="right so-far">([^<]+)</td>', page)
+    total, expected = 0.0, []
+    for share in parts:
+        total += share
+        expected.append(1 / (1 + math.exp(-total)))
+    assert len(shown) == len(parts) + 1
+    for text, value in zip(shown, expected, strict=False):
+        assert float(html.unescape(text).strip("<>")) == pytest.approx(value, abs=0.012)
+    assert html.unescape(shown[-1]) == chance(service.explain("C004", "C007", "may_treat", 10).probability)
+
+
+def test_a_likelier_opposite_is_a_warning(client: TestClient, service: Service) -> None:
+    seen = set()
+    for tail in range(1, 40, 2):
+        asked = {**PAIR, "tail": f"C{tail:03d}"}
+        mine, other = (service.explain("C004", asked["tail"], name, 0) for name in ("may_treat", "causes"))
+        warns = other.types_fit is not False and other.probability > max(mine.probability, 0.5)
+        assert ("Read with care." in client.get("/pair", params=asked).text) == warns
+        seen.add(warns)
+    assert seen == {True, False}
+
+
 def test_facts_and_assumptions_are_told_apart(client: TestClient, service: Service) -> None:
     record = service.explain("C004", "C007", "may_treat", 10)
     page = client.get("/pair", params=PAIR).text
@@ -110,9 +136,9 @@ def test_no_number_on_nonsense(small_model_folder: Path) -> None:
 
 def test_the_base_rate_is_stated_and_can_be_set(client: TestClient, service: Service) -> None:
     record = service.explain("C004", "C007", "may_treat", 10)
-    assert "Where 50 % of the pairs" in plain(client.get("/pair", params=PAIR).text)
+    assert "If 50 % of the pairs" in plain(client.get("/pair", params=PAIR).text)
     page = client.get("/pair", params={**PAIR, "rate": "1"}).text
-    assert "Where 1 % of the pairs" in plain(page)
+    assert "If 1 % of the pairs" in plain(page)
     shifted = record.logit + math.log(0.01 / 0.99)
     assert shares(page)[-1] == pytest.approx(shifted, abs=0.0006)
     assert "rate=1" in html.unescape(page)  # the link keeps it
@@ -128,6 +154,15 @@ def test_filters_take_part_of_a_name_and_never_change_the_answer(client: TestCli
     page = client.get("/pair", params={**PAIR, "known": "1"}).text
     assert 'class="tag assumed"' not in page
     assert shares(page)[-1] == pytest.approx(record.logit, abs=0.0006)
+
+
+def test_a_filter_that_leaves_nothing_offers_the_way_back(client: TestClient) -> None:
+    page = client.get("/pair", params={**PAIR, "through": "qqqqzzzz"}).text
+    assert "No reason passes the filter." in page
+    back = re.search(r'href="(/pair[^"#]*)#reasons">Show all reasons', page)
+    assert back
+    assert "through" not in back[1]
+    assert 'data-reason="1"' in client.get(html.unescape(back[1])).text
 
 
 # What if
@@ -211,6 +246,28 @@ def test_corrections_are_kept_listed_and_used_by_everybody(small_model_folder: P
     assert len(Corrections.read(file).entries) == 1
 
 
+def test_a_correction_can_be_withdrawn(small_model_folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "corrections.tsv"
+    service = Service.load(small_model_folder, corrections=file)
+    client = TestClient(create_explorer_app(service))
+    before = service.explain("C004", "C007", "may_treat", 10)
+    triple = before.reasons[0].triple
+    form = {"triple": code_of(triple), "verdict": "wrong", "who": "Dr A"}
+    client.post("/corrections", data=form)
+    assert service.explain("C004", "C007", "may_treat", 10).logit != pytest.approx(before.logit)
+    page = client.get("/corrections").text
+    assert page.count('value="withdrawn"') == 1
+    assert html.unescape(re.findall(r'name="triple" value="([^"]+)"', page)[0]) == code_of(triple)
+    client.post("/corrections", data={**form, "verdict": "withdrawn", "who": "Dr B", "why": "a slip"})
+    assert service.explain("C004", "C007", "may_treat", 10).logit == pytest.approx(before.logit)
+    assert [(e.verdict, e.who) for e in Corrections.read(file).entries] == [("wrong", "Dr A"), ("withdrawn", "Dr B")]
+    page = client.get("/corrections").text
+    assert 'value="withdrawn"' not in page  # nothing is in force any more
+    assert "no longer in force" in page
+    client.post("/corrections", data=form)  # and it may be given again
+    assert service.explain("C004", "C007", "may_treat", 10).logit != pytest.approx(before.logit)
+
+
 def test_without_a_file_nothing_is_kept(client: TestClient) -> None:
     assert "No corrections are kept" in client.get("/corrections").text
     form = {"triple": "C004\tmay_treat\tC007", "verdict": "wrong", "who": "me"}
@@ -236,8 +293,8 @@ def test_an_unknown_term_keeps_everything_else(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("/pair?head=C004&tail=C007&k=999", "The value of “k” must be at most 50."),
-        ("/pair?head=C004&tail=C007&k=many", "The value of “k” must be a whole number."),
+        ("/pair?head=C004&tail=C007&k=999", "The value of “reasons at most” must be at most 50."),
+        ("/pair?head=C004&tail=C007&k=many", "The value of “reasons at most” must be a whole number."),
         ("/pair?head=C004&tail=C004&relation=may_treat", "the same term"),
         ("/nowhere", "There is no such page."),
         ("/discover?term=C004&relation=cures", "does not know the relation cures"),
@@ -264,6 +321,23 @@ def test_a_page_for_each_term(client: TestClient, service: Service) -> None:
     strongest = service.model.counts.strongest(4, 3)
     assert all(service.term(node).name in text for node, _, _ in strongest)
     assert client.get("/term", params={"key": "nobody knows"}).status_code == 404
+
+
+def test_candidates_on_a_terms_page_are_new(client: TestClient, service: Service) -> None:
+    page = client.get("/term", params={"key": "C004"}).text
+    cards = page[page.index("New candidates") :]
+    shown = [parse_qs(urlsplit(html.unescape(link)).query) for link in re.findall(r'href="(/pair[^"]+)"', cards)]
+    assert shown
+    for asked in shown:
+        assert not service.explain(asked["head"][0], asked["tail"][0], asked["relation"][0], 0).known_fact
+
+
+@pytest.mark.parametrize("key", ["C004", "C007"])
+def test_a_terms_page_asks_with_the_term_on_its_side(client: TestClient, service: Service, key: str) -> None:
+    node = service.find(key)
+    side = service.ranker.side(service.relations[0], node)
+    page = client.get("/term", params={"key": key}).text
+    assert re.search(rf'<input id="{side}" [^>]*value="{service.term(node).name}"', page)
 
 
 @pytest.mark.parametrize(
@@ -361,6 +435,12 @@ def test_hit_rates_are_shown_where_they_were_measured(small_model_folder: Path) 
     assert shown[:4] == ["31 %", "20 %", "20 %", "–"]
 
 
+def test_nothing_is_said_of_indications_unless_asked(client: TestClient) -> None:
+    asked = {"term": "C004", "relation": "causes", "side": "head"}
+    assert "left out" not in client.get("/discover", params=asked).text.lower().replace("leave out", "")
+    assert "eft out" in client.get("/discover", params={**asked, "indications": "drop"}).text
+
+
 @pytest.mark.parametrize("form", ["tsv", "csv", "json", "kgx"])
 def test_lists_can_be_exported(client: TestClient, form: str) -> None:
     answer = client.get(
@@ -391,6 +471,43 @@ def test_candidates_side_by_side(client: TestClient, service: Service) -> None:
             assert reason.tail.name in page
 
 
+def test_a_fourth_candidate_is_not_dropped_in_silence(client: TestClient) -> None:
+    asked = [("term", "C004"), ("relation", "may_treat"), ("side", "head")]
+    for number, told in ((3, False), (4, True)):
+        others = [("with", f"C{n:03d}") for n in (7, 9, 11, 13)[:number]]
+        page = client.get("/compare?" + urlencode([*asked, *others])).text
+        assert ("1 more were selected" in page) == told
+
+
+@pytest.mark.parametrize(
+    ("line", "pair"),
+    [
+        ("aspirin\theadache\tnote", ("aspirin", "headache")),
+        ("aspirin; Diabetes Mellitus, Type 2", ("aspirin", "Diabetes Mellitus, Type 2")),
+        ('"Diabetes Mellitus, Type 2",aspirin', ("Diabetes Mellitus, Type 2", "aspirin")),
+        ('aspirin, "Diabetes Mellitus, Type 2"', ("aspirin", "Diabetes Mellitus, Type 2")),
+        ('"aspirin";"headache"', ("aspirin", "headache")),
+        ("alone", ("alone", "")),
+        ("x" * 200_000, ("x" * 300, "")),
+        ("a\0b,c", ("a b", "c")),
+    ],
+)
+def test_pairs_are_read_as_spreadsheets_write_them(line: str, pair: tuple[str, str]) -> None:
+    assert pairs_of(f"head,tail\n{line}\n") == [pair]
+
+
+@pytest.mark.parametrize(("form", "separator"), [("tsv", "\t"), ("csv", ",")])
+def test_a_file_of_answers_names_the_lines_that_failed(client: TestClient, form: str, separator: str) -> None:
+    asked = {"pairs": "C004;C007\n=nobody;C007\nC009;C007\n", "relation": "causes", "form": form}
+    rows = list(csv.DictReader(io.StringIO(client.post("/batch", data=asked).text), delimiter=separator))
+    order = list(dict.fromkeys(row["head"] for row in rows))
+    assert order == ["C004", "'=nobody", "C009"]
+    assert [row["error"] for row in rows if row["head"] == "'=nobody"] == ["unknown term: =nobody"]
+    assert not any(row["error"] for row in rows if row["head"] != "'=nobody")
+    alone = client.post("/batch", data={**asked, "pairs": "nobody;C007\n"}).text
+    assert "unknown term: nobody" in alone
+
+
 def test_a_list_of_pairs_is_answered_line_by_line(client: TestClient) -> None:
     text = "head\ttail\nremedy 4\tC007\nnobody;C007\nC004, C004\n\nalone\n"
     page = client.post("/batch", data={"pairs": text, "relation": "causes", "form": "page"}).text
@@ -400,7 +517,12 @@ def test_a_list_of_pairs_is_answered_line_by_line(client: TestClient) -> None:
     assert "the same term" in shown
     assert "Drug number 4 causes Disorder number 7" in shown
     rows = client.post("/batch", data={"pairs": text, "relation": "causes", "form": "json"}).json()
-    assert [row["head"]["key"] for row in rows] == ["C004"]
+    assert [row.get("error", {}).get("code") or row["head"]["key"] for row in rows] == [
+        "C004",
+        "unknown_term",
+        "wrong_use",
+        "unknown_term",
+    ]
     assert client.post("/batch", data={"pairs": "", "relation": "causes"}).status_code == 422
     assert client.post("/batch", content=b"\xff\xfe=1").status_code == 400
 
@@ -430,6 +552,8 @@ def test_the_start_page_shows_a_worked_example(client: TestClient, service: Serv
     assert best.head.name in page
     assert "<svg" in page
     assert len({example.relation for example in service.examples}) == len(service.examples)
+    assert not any(example.known_fact for example in service.examples)  # the model was trained on those
+    assert "This pair is not among the" in page
 
 
 def test_search_forgives(client: TestClient) -> None:

@@ -49,6 +49,7 @@ def serve(
         service = Service.load(model, limits, hide_counts, corrections)
         if warning := service.check_privacy(require_private):
             say(warning)
+        service.examples  # noqa: B018 (chosen now, once for all workers, and not in somebody's request)
         return create_explorer_app(service, public_url, metrics, address.access)
 
     run(

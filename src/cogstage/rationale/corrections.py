@@ -18,6 +18,7 @@ from cogstage.tables import read_rows
 
 COLUMNS = ("head", "relation", "tail", "verdict", "who", "when", "why")
 VERDICTS = {"right": True, "wrong": False}
+WITHDRAWN = "withdrawn"  # takes back the verdicts before it
 
 
 @dataclass(frozen=True)
@@ -27,19 +28,19 @@ class Correction:
     head: str
     relation: str
     tail: str
-    verdict: str  # right or wrong
+    verdict: str  # right, wrong or withdrawn
     who: str = ""
     when: str = ""
     why: str = ""
 
     def __post_init__(self) -> None:
-        if self.verdict not in VERDICTS:
-            raise UsageError(f"the verdict must be right or wrong, not {self.verdict}")
+        if self.verdict not in (*VERDICTS, WITHDRAWN):
+            raise UsageError(f"the verdict must be right, wrong or withdrawn, not {self.verdict}")
 
 
 @dataclass(frozen=True)
 class Corrections:
-    """A list of corrections: triples marked right or wrong. The last correction of a triple counts.
+    """A list of corrections: triples marked right or wrong. The last one of a triple counts, unless it was withdrawn.
 
     Parameters
     ----------
@@ -75,7 +76,8 @@ class Corrections:
     def write(self, path: Path | str) -> None:
         """Write the table atomically."""
         stream = io.StringIO()
-        writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
+        # Quotes are letters, as for the reader: quoted ones would be doubled whenever the table is written again.
+        writer = csv.writer(stream, delimiter="\t", lineterminator="\n", quoting=csv.QUOTE_NONE, quotechar=None)
         writer.writerow(COLUMNS)
         for entry in self.entries:
             values = [" ".join(getattr(entry, name).split()) for name in COLUMNS]
@@ -97,8 +99,11 @@ class Corrections:
                     f" it knows {', '.join(sorted(known))}"
                 )
             head, tail = (vocabulary.term[vocabulary.find(text)] for text in (entry.head, entry.tail))
-            found[head, entry.relation, tail] = VERDICTS[entry.verdict]
-            found[tail, inverse(entry.relation), head] = VERDICTS[entry.verdict]
+            for triple in ((head, entry.relation, tail), (tail, inverse(entry.relation), head)):
+                if entry.verdict == WITHDRAWN:
+                    found.pop(triple, None)
+                else:
+                    found[triple] = VERDICTS[entry.verdict]
         return found
 
 

@@ -30,7 +30,7 @@ def prose(prediction: Prediction) -> list[str]:
     if not p.reasons and abs(p.rest) > 1e-9:
         sentences.append("The reasons for and against it are not shown here.")
     elif not p.reasons:
-        sentences.append("No relation was recognised that speaks for or against it.")
+        sentences.append("No relation was found that speaks for or against it.")
     sentences.append(f"The probability assumes that {p.base_rate:.0%} of such pairs are true.")
     return sentences
 
@@ -42,7 +42,7 @@ def _sentence(reason: Reason, p: Prediction, side: str) -> str:
     elif reason.recognised:
         standing = f"The model assumes ({reason.relation_probability:.2f})"
     else:
-        standing = f"The model does not recognise ({reason.relation_probability:.2f})"
+        standing = f"The model finds it unlikely ({reason.relation_probability:.2f})"
     likenesses = [
         f"{own.name} is like {asked.name}"
         for own, asked, association in (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cogstage.evaluation.metrics import TITLES
-from cogstage.web.curve import reliability_curve
+from cogstage.web.curve import reliability_curves
 from cogstage.web.questions import joined_types
 from cogstage.web.service import Service
 
@@ -34,7 +34,7 @@ def about_page(service: Service) -> dict[str, Any]:
         "measures": [TITLES[name] for name in names],
         "quality": quality,
         "joins": {name: joined_types(service.ranker.sides[name]) for name in service.relations},
-        "curve": reliability_curve(test.get("reliability") or metrics.get("reliability", {})),
+        "curve": reliability_curves(test.get("reliability") or metrics.get("reliability", {})),
     }
 
 

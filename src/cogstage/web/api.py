@@ -119,10 +119,11 @@ ROWS = {
 def failure(status: int, code: str, message: str, suggestions: list[str] | None = None) -> JSONResponse:
     """An error answer."""
     headers = {"Retry-After": "5"} if status == 503 else None
-    return JSONResponse(_problem(code, message, suggestions), status_code=status, headers=headers)
+    return JSONResponse(problem(code, message, suggestions), status_code=status, headers=headers)
 
 
-def _problem(code: str, message: str, suggestions: list[str] | None = None) -> dict[str, Any]:
+def problem(code: str, message: str, suggestions: list[str] | None = None) -> dict[str, Any]:
+    """The body of an error answer."""
     return {"error": Problem(code=code, message=message, suggestions=suggestions).model_dump(exclude_none=True)}
 
 
@@ -146,7 +147,7 @@ def stream(rows: Iterator[Prediction | CogstageError], lines: bool) -> Iterator[
     """Rows as JSON text, each as soon as it is there: one array, or one object per line."""
     before = "" if lines else "["
     for row in rows:
-        plain = _problem(*described(row)[1:]) if isinstance(row, CogstageError) else row.to_dict()
+        plain = problem(*described(row)[1:]) if isinstance(row, CogstageError) else row.to_dict()
         yield before + json.dumps(plain, ensure_ascii=False, allow_nan=False) + ("\n" if lines else "")
         before = "" if lines else ",\n"
     if not lines:

@@ -65,6 +65,16 @@ HEADINGS = {
     500: "Something went wrong",
     503: "Please try again soon",
 }
+FIELDS = {  # what the pages call a value of an address
+    "k": "reasons at most",
+    "rate": "assumed share of true pairs",
+    "least": "score at least",
+    "head": "first term",
+    "tail": "second term",
+    "q": "find a term",
+    "key": "term",
+    "by": "relation",
+}
 KINDS = {  # what is wrong with a value, by the kind of error
     "missing": "is missing",
     "int_parsing": "must be a whole number",
@@ -220,6 +230,7 @@ def _validation_error(request: Request, error: Exception) -> Response:
     if wants_json(request):
         return error_answer(request, 422, "invalid_request", f"{place}: {first['msg']}"[:300])
     field = place.rpartition(".")[2]
+    field = FIELDS.get(field, field)
     known = KINDS.get(first["type"], "cannot be understood")
     words = known.format_map(first.get("ctx", {})) if "ctx" in first or "{" not in known else "cannot be understood"
     return error_answer(request, 422, "invalid_request", f"The value of “{field}” {words}.")

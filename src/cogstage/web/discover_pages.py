@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Sequence
 from typing import Annotated, Any
 from urllib.parse import parse_qs, urlencode
 
@@ -14,11 +15,12 @@ from fastapi.responses import RedirectResponse, Response
 
 from cogstage.errors import CogstageError, UsageError
 from cogstage.evaluation.hit_rate import rate_at
+from cogstage.rationale.corrections import WITHDRAWN
 from cogstage.rationale.exports import kgx, rows_of, table
-from cogstage.rationale.layout import estimate_in_words
 from cogstage.rationale.record import Prediction
 from cogstage.relations import phrase
-from cogstage.web.asked import Text, triple_of
+from cogstage.web.api import described, problem
+from cogstage.web.asked import Text, code_of, triple_of
 from cogstage.web.base import PageError, page
 from cogstage.web.explorer import send_file
 from cogstage.web.links import literature
@@ -43,7 +45,6 @@ def router(service: Service) -> APIRouter:
             "phrase": phrase,
             "literature": literature,
             "question": question,
-            "estimate": estimate_in_words,
         }
         return page(request, f"explorer/{name}", counts_hidden=service.hide_counts, **common, **values)
 
@@ -90,7 +91,7 @@ def router(service: Service) -> APIRouter:
             "ranking": None,
             "heading": "",
             "joins": "",
-            "left_out": [],
+            "left_out": None,
         }
         if asked["term"]:
             node, ranking = rank(asked["term"], relation, side)
@@ -142,7 +143,8 @@ def router(service: Service) -> APIRouter:
         predictions = [service.explain(head, tail, relation, 10) for head, tail in pairs]
         back = "/discover?" + urlencode({"term": subject.key, "relation": relation, "side": side})
         heading = question(relation, side, subject.name)
-        return show(request, "compare.html", predictions=predictions, side=side, back=back, heading=heading)
+        values = {"predictions": predictions, "side": side, "left_out": len(others[COMPARED:])}
+        return show(request, "compare.html", back=back, heading=heading, **values)
 
     def batch_page(request: Request, **values: Any) -> Response:
         return show(request, "batch.html", limits=service.limits, **values)
@@ -163,7 +165,7 @@ def router(service: Service) -> APIRouter:
         answers = await run_in_threadpool(lambda: list(service.predict(pairs, relation, 3)))
         form = fields.get("form", ["page"])[0]
         if form != "page":
-            return download([row for row in answers if isinstance(row, Prediction)], form, "predictions")
+            return download(answers, form, "predictions", pairs)
         rows = [
             {"pair": pair, "error": str(row) if isinstance(row, CogstageError) else "", "prediction": row}
             for pair, row in zip(pairs, answers, strict=True)
@@ -173,8 +175,18 @@ def router(service: Service) -> APIRouter:
     @routes.get("/corrections", name="corrections")
     def corrections(request: Request) -> Response:
         service.corrected.version  # noqa: B018 (reads the table again if it has changed)
-        names = {entry: _words(service, entry) for entry in service.corrected.entries.entries}
-        entries = [{"words": words, **vars_of(entry)} for entry, words in reversed(names.items())]
+        told = service.corrected.entries.entries
+        last = {(entry.head, entry.relation, entry.tail): entry for entry in told}
+        entries = [
+            {
+                **vars(entry),
+                "words": _words(service, entry),
+                "code": code_of(triple),
+                "holds": entry is last[triple] and entry.verdict != WITHDRAWN,
+            }
+            for entry in reversed(told)
+            for triple in [(entry.head, entry.relation, entry.tail)]
+        ]
         return show(request, "corrections.html", entries=entries, kept=service.corrected.path is not None)
 
     @routes.get("/corrections.tsv")
@@ -233,17 +245,22 @@ def _listed(service: Service, ranking: CandidateRanking, at: np.ndarray, asked: 
     }
 
 
-def download(records: list[Prediction], form: str, name: str) -> Response:
-    """Records as a file: one row per reason in TSV and CSV, whole records in JSON, nodes and edges in KGX (JSON)."""
+def download(
+    answers: Sequence[Prediction | CogstageError], form: str, name: str, pairs: Sequence[tuple[str, str]] = ()
+) -> Response:
+    """Answers as a file: one row per reason in TSV and CSV, whole records in JSON, nodes and edges in KGX (JSON).
+
+    A pair without an answer keeps its place, with the error: what was asked stands in ``pairs``.
+    """
+    records = [row for row in answers if isinstance(row, Prediction)]
     if form == "json":
-        return send_file(
-            json.dumps([r.to_dict() for r in records], ensure_ascii=False), "application/json", f"{name}.json"
-        )
+        text = json.dumps([_record(row) for row in answers], ensure_ascii=False)
+        return send_file(text, "application/json", f"{name}.json")
     if form == "kgx":
         nodes, edges = kgx(records)
         text = json.dumps({"nodes": nodes, "edges": edges}, ensure_ascii=False)
         return send_file(text, "application/json", f"{name}.kgx.json")
-    rows = rows_of(records)
+    rows = rows_of(records) if len(records) == len(answers) else _with_errors(answers, pairs)
     if form == "tsv":
         return send_file(table(rows) if rows else "\n", "text/tab-separated-values; charset=utf-8", f"{name}.tsv")
     if form == "csv":
@@ -256,6 +273,26 @@ def download(records: list[Prediction], form: str, name: str) -> Response:
     raise PageError(404, "unknown_format", "Candidates can be exported as TSV, CSV, JSON and KGX.")
 
 
+def _record(row: Prediction | CogstageError) -> dict[str, Any]:
+    return row.to_dict() if isinstance(row, Prediction) else problem(*described(row)[1:])
+
+
+def _with_errors(answers: Sequence[Prediction | CogstageError], pairs: Sequence[tuple[str, str]]) -> list[Any]:
+    """The rows of a table, in the order of the pairs; a pair that has no answer has one row with its error."""
+    columns = dict.fromkeys([*(rows_of([p])[0] if (p := _first(answers)) else ("head", "tail")), "error"], "")
+    rows = []
+    for answer, (head, tail) in zip(answers, pairs, strict=True):
+        if isinstance(answer, Prediction):
+            rows += [{**columns, **row} for row in rows_of([answer])]
+        else:
+            rows.append({**columns, "head": head, "tail": tail, "error": str(answer)})
+    return rows
+
+
+def _first(answers: Sequence[Prediction | CogstageError]) -> Prediction | None:
+    return next((row for row in answers if isinstance(row, Prediction)), None)
+
+
 def _cell(value: Any) -> Any:
     """A value that no spreadsheet takes for a formula."""
     return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
@@ -264,11 +301,12 @@ def _cell(value: Any) -> Any:
 def pairs_of(text: str) -> list[tuple[str, str]]:
     """Pairs from lines with a tab, semicolon or comma between the two terms; a heading is left out."""
     found = []
-    for line in text.splitlines():
+    for line in text.replace("\0", " ").splitlines():
+        line = line[:2000]
         for separator in ("\t", ";", ","):
-            head, mark, tail = line.partition(separator)
-            if mark and head.strip() and tail.strip():
-                found.append((head.strip().strip('"')[:300], tail.split(separator)[0].strip().strip('"')[:300]))
+            cells = [cell.strip() for cell in next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])]
+            if len(cells) > 1 and cells[0] and cells[1]:
+                found.append((cells[0][:300], cells[1][:300]))
                 break
         else:
             if line.strip():
@@ -296,8 +334,3 @@ def _words(service: Service, entry: Any) -> str:
         except CogstageError:
             names.append(key)
     return f"{names[0]} {phrase(entry.relation)} {names[1]}"
-
-
-def vars_of(entry: Any) -> dict[str, str]:
-    """What a correction says beside its triple."""
-    return {"verdict": entry.verdict, "who": entry.who, "when": entry.when, "why": entry.why}

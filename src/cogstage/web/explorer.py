@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -12,7 +13,7 @@ from fastapi.responses import Response
 from markupsafe import Markup
 
 from cogstage.rationale.exports import rows_of, table
-from cogstage.rationale.layout import bridged, opposes, order_in_words, signal_in_words, steps
+from cogstage.rationale.layout import bridged, estimate_in_words, opposes, order_in_words, steps
 from cogstage.rationale.picture import png, svg
 from cogstage.rationale.prose import prose
 from cogstage.rationale.record import Prediction
@@ -34,7 +35,7 @@ def in_words(prediction: Prediction) -> str:
     tenths = round(10 * prediction.probability)
     share = {0: "fewer than 1 in 10", 10: "more than 9 in 10"}.get(tenths, f"about {tenths} in 10")
     rate = f"{100 * prediction.base_rate:g} %"
-    return f"Where {rate} of the pairs asked about are true, {share} of those with this probability are."
+    return f"If {rate} of the pairs you ask about are true, {share} pairs with this answer are true."
 
 
 def bars(prediction: Prediction) -> tuple[list[dict[str, str]], dict[str, str]]:
@@ -51,6 +52,11 @@ def bars(prediction: Prediction) -> tuple[list[dict[str, str]], dict[str, str]]:
         return {"x": f"{x:.1f}", "width": f"{width:.1f}", "zero": f"{-low * scale:.1f}"}
 
     return [bar(step.before, step.before + step.share) for step in done], bar(0.0, prediction.logit)
+
+
+def running(prediction: Prediction) -> list[float]:
+    """The probability after each step of the sum; after the last one it is the answer."""
+    return [1.0 / (1.0 + math.exp(-(step.before + step.share))) for step in steps(prediction)]
 
 
 def drawn_twice(prediction: Prediction, most: int) -> Markup:
@@ -89,27 +95,30 @@ def router(service: Service) -> APIRouter:
             {
                 "step": step,
                 "bar": bar,
+                "so_far": so_far,
                 "opposes": step.reason is not None and opposes(step.reason, prediction),
                 "strike": step.reason and question.address({**question.verdicts, step.reason.triple: False}),
                 "confirm": step.reason and question.address({**question.verdicts, step.reason.triple: True}),
             }
-            for step, bar in zip(steps(prediction), drawn, strict=True)
+            for step, bar, so_far in zip(steps(prediction), drawn, running(prediction), strict=True)
         ]
         others = service.others(prediction)
+        opposite = [other for other in others if _opposite(other.relation, prediction.relation)]
         return show(
             request,
             "pair.html",
             question=question,
             prediction=prediction,
             order_in_words=order_in_words,
-            signal_in_words=signal_in_words,
+            estimate=estimate_in_words,
             original=original,
             words=in_words(prediction),
             sentences=prose(prediction),
             joins=joined_types(service.ranker.sides[prediction.relation]),
             others=others,
             document_link=document_address,
-            opposite={other.relation for other in others if _opposite(other.relation, prediction.relation)},
+            opposite={other.relation for other in opposite},
+            likelier=[other for other in opposite if other.probability > max(prediction.probability, 0.5)],
             rows=rows,
             total_bar=total,
             changes=_changes(service, question),
@@ -118,6 +127,7 @@ def router(service: Service) -> APIRouter:
             rationale_relations=service.model.all_relations,
             address=question.address(),
             plain_address=question.address({}),
+            unfiltered=urlencode(question.fields("through", "by", "known")),
         )
 
     @routes.get("/pair.json")

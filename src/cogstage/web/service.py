@@ -23,6 +23,7 @@ from cogstage.web.turns import Turns
 
 REMEMBERED = 2048  # explained pairs kept in memory
 SLICE = 32  # pairs that a large request computes at a time
+EXAMPLE_TERMS, EXAMPLE_CANDIDATES, EXAMPLE_REASONS = 2, 3, 8  # the start page chooses its examples from these
 NOTHING: Mapping[Triple, bool] = {}
 
 
@@ -243,16 +244,24 @@ class Service:
 
     @cached_property
     def examples(self) -> list[Prediction]:
-        """A well-counted fact of each relation whose answer is clear and rests on several reasons; the best first."""
+        """For each relation a new candidate for a term of which much is known, with good reasons; may treat first.
+
+        A pair that is a known fact would show nothing: the model was trained on it.
+        """
         facts, count = self.model.fitted.facts, self.model.vocabulary.count
-        seen = np.minimum(count[facts.head], count[facts.tail])
         found = []
         for name in self.relations:
-            mine = np.flatnonzero(facts.relation == self.model.all_relations.index(name))
-            often = mine[np.argsort(-seen[mine], kind="stable")[:24]]
-            if len(often):
-                records = self._shown(self.model.predict_batch(facts.head[often], facts.tail[often], name))
-                found.append(max(records, key=_convincing))
+            tails = facts.tail[facts.relation == self.model.all_relations.index(name)]
+            known = np.bincount(tails, minlength=len(count))
+            records: list[tuple[float, Prediction]] = []
+            for node in np.argsort(-known, kind="stable")[:EXAMPLE_TERMS].tolist():
+                ranking = self.ranking(name, "tail", node)
+                new = ranking.choose(known="new")[:EXAMPLE_CANDIDATES]
+                familiar = np.log1p(count[ranking.node[new]]) / np.log1p(count.max())
+                shown = self.records(ranking, new, EXAMPLE_REASONS)
+                records += [(_convincing(p) + 0.1 * more, p) for p, more in zip(shown, familiar.tolist(), strict=True)]
+            if records:
+                found.append(max(records, key=lambda entry: entry[0])[1])
         return sorted(found, key=lambda example: (example.relation == "may_treat", _convincing(example)), reverse=True)
 
     @property

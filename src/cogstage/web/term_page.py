@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlencode
 
-import numpy as np
-
 from cogstage.rationale.record import Term
 from cogstage.relations import inverse
 from cogstage.web.about import unit_words
@@ -23,8 +21,13 @@ def describe(service: Service, node: int) -> dict[str, Any]:
     model = service.model
     facts = facts_of(service, node)
     neighbours = len(model.counts.neighbours(node)[0])
+    asked = next(
+        ((name, side) for name in service.relations if (side := service.ranker.side(name, node))), ("", "head")
+    )
     return {
         "term": service.term(node),
+        "relation": asked[0],
+        "side": asked[1],
         "source": source_of(model.vocabulary.term[node]),
         "synonyms": [name for name, other in model.vocabulary.synonyms if other == node][:20],
         "count": service.count(node),
@@ -63,7 +66,7 @@ def _candidates(service: Service, node: int) -> list[dict[str, Any]]:
                 continue
             ranking = service.ranking(relation, side, node)
             address = urlencode({"term": service.term(node).key, "relation": relation, "side": side})
-            best = np.arange(min(CANDIDATES, len(ranking.node)))
+            best = ranking.choose(known="new")[:CANDIDATES]
             found.append(
                 {
                     "question": question(relation, side, name),
@@ -77,9 +80,12 @@ def _candidates(service: Service, node: int) -> list[dict[str, Any]]:
 
 def _reliability(facts: int, neighbours: int, hidden: bool) -> dict[str, Any]:
     if neighbours < FEW_NEIGHBOURS:
-        words = "Little: it was counted with few other terms, so what it is like is uncertain."
+        level = "Weak basis."
+        words = "It was counted together with few other terms, so the model knows little about which terms resemble it."
     elif facts < FEW_FACTS:
-        words = "Limited: it was counted often enough, but few facts about it are known, so reasons are mostly assumed."
+        level = "Fair basis."
+        words = "It was counted often enough, but few facts about it are known. Most reasons will be assumptions."
     else:
-        words = "As far as the model goes: it was counted often enough and several facts about it are known."
-    return {"words": words, "facts": facts, "neighbours": None if hidden else neighbours}
+        level = "Good basis."
+        words = "It was counted often enough, and several facts about it are known."
+    return {"level": level, "words": words, "facts": facts, "neighbours": None if hidden else neighbours}

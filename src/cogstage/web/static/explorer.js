@@ -17,6 +17,7 @@ for (const input of document.querySelectorAll("input[role=combobox]")) {
   const choose = (option) => {
     input.value = option.dataset.name;
     close();
+    if (input.dataset.page) location.assign(`${input.dataset.page}?${new URLSearchParams({ key: option.dataset.key })}`);
   };
 
   const mark = (next) => {
@@ -37,6 +38,7 @@ for (const input of document.querySelectorAll("input[role=combobox]")) {
         option.setAttribute("role", "option");
         option.setAttribute("aria-selected", "false");
         option.dataset.name = term.name;
+        option.dataset.key = term.key;
         const name = document.createElement("span");
         name.textContent = term.name;
         const kind = document.createElement("span");
@@ -120,6 +122,7 @@ if (picture) {
   const strongest = Math.max(...rows.map((row) => Number(row.dataset.share)), 1e-9);
   let node = null;
   controls.hidden = false;
+  document.querySelector(".hint").hidden = false;
 
   const of = (reason) => [...rows, ...shapes].filter((part) => part.dataset.reason === reason);
 
@@ -175,6 +178,19 @@ if (picture) {
   for (const drawing of picture.querySelectorAll("svg")) drawing.setAttribute("role", "group");
   slider.addEventListener("input", sift);
   all.addEventListener("click", () => pick(null));
+}
+
+// Two or three candidates can be compared: the button says so before it is pressed.
+const compare = document.querySelector(".compare-them button");
+if (compare) {
+  const boxes = [...document.querySelectorAll("input[name=with]")];
+  const count = () => {
+    const chosen = boxes.filter((box) => box.checked).length;
+    compare.disabled = chosen < 2 || chosen > 3;
+    compare.nextElementSibling.textContent = chosen ? `${chosen} selected; two or three can be compared.` : "Select two or three.";
+  };
+  for (const box of boxes) box.addEventListener("change", count);
+  count();
 }
 
 // A list of pairs from a file: read in the browser and put into the text field, so that no upload is stored anywhere.
