@@ -156,7 +156,7 @@ def pair_in_words(prediction: Prediction) -> list[tuple[str, float]]:
     together = f"The two terms {times}occur together"
     if pair.count is not None:
         together = f"The two terms occur together {pair.count:,}× (PPMI {pair.ppmi:.2f})"
-    similar = f"They occur beside the same terms (similarity {pair.similarity:.2f})"
+    similar = f"Similarity of their contexts: {pair.similarity:.2f}"
     return [(together, pair.ppmi_share), (similar, pair.similarity_share)]
 
 
