@@ -1,4 +1,4 @@
-"""The floor beside a model: rows that need no model, and a warning where one of them is too good."""
+"""The floor next to a model: rows that need no model, and a warning where one of them is too good."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def floor_warnings(floor: Mapping[str, Mapping[str, float]], model: Mapping[str,
 def add_floor(
     result: dict[str, Any], graph: Graph, data: Dataset, ranking_heads: int = 0, progress: Progress = SILENT
 ) -> list[str]:
-    """Put the floor beside the figures of a model (what ``evaluate`` gave) and return the warnings.
+    """Put the floor next to the figures of a model (what ``evaluate`` gave) and return the warnings.
 
     ``result`` gets ``floor`` (by relation and row) and ``warnings``.
     """

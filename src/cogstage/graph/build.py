@@ -1,4 +1,4 @@
-"""Documents or coded records to a graph folder: read, find, count, choose the nodes, write."""
+"""Build a graph folder from documents or coded records: read, find terms, count, select nodes, write."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ COMMON_SHOWN = 10  # common words that are named
 
 @dataclass(frozen=True)
 class Built:
-    """What a build did."""
+    """The result of a build."""
 
     nodes: int
     edges: int
@@ -154,7 +154,7 @@ def build_graph(
             hashes = None if lexicon is None or isinstance(lexicon, Lexicon) else _hashes(expand(lexicon))
             built = _build(out, job, open_engine(engine, job, master), hashes, roll_up, vocabulary)
         except BaseException:
-            if work.is_empty():  # nothing there that would be worth going on with
+            if work.is_empty():  # there is no work to continue
                 work.remove()
             raise
         work.remove()
@@ -207,7 +207,7 @@ def _build(
 
 
 def _notice_matching(job: BuildJob, engine: Engine, census: Census) -> None:
-    """Say what context left out, and which common English words were counted as terms."""
+    """Report mentions left out by context, and common English words that were counted as terms."""
     lexicon, options = job.finder.lexicon, job.options
     if lexicon is None or options.private is not None:  # exact counts stay with a private build
         return
@@ -304,7 +304,7 @@ def _released(
 
 
 def _check_not_empty(n_nodes: int, n_edges: int, options: BuildOptions) -> None:
-    """Raise where nothing was counted together, and name the option that decides it."""
+    """Raise if there are no edges, and name the option to change."""
     if n_edges:
         return
     if options.private is not None:
@@ -329,7 +329,7 @@ def _check_not_empty(n_nodes: int, n_edges: int, options: BuildOptions) -> None:
 
 
 def _private_meta(made_with: dict[str, Any], options: BuildOptions, seed: int | None) -> dict[str, Any]:
-    """What may be said of a private graph: nothing that was counted exactly."""
+    """The metadata of a private graph: no exact counts."""
     assert options.private is not None
     exact = ("inputs", "documents", "units", "groups", "years", "skipped")
     private = {**made_with["private"], "noise": "discrete Laplace"}
@@ -350,7 +350,7 @@ def _for_input(options: BuildOptions, documents: Paths) -> BuildOptions:
     reader = open_reader(documents, options.format, bad=BadRows(skip=True), **options.reader)
     try:
         first = next(iter(reader), None)
-    except CogstageError:  # the build itself says what is wrong
+    except CogstageError:  # the build reports the error
         first = None
     of_patient = first is not None and first.patient_id is not None
     if options.keep_examples and of_patient and not options.examples_of_patients:
@@ -378,14 +378,14 @@ def _lexicon(
 
 
 def _lexicon_stamp(lexicon: Paths | Lexicon | None) -> Any:
-    """What tells one lexicon from another: its files, or its terms if it came ready made."""
+    """The identity of a lexicon: its files, or its terms if it was passed as an object."""
     if isinstance(lexicon, Lexicon):
         return hashlib.sha256("\n".join(lexicon.terms + lexicon.concepts).encode()).hexdigest()
     return None if lexicon is None else _stamps(expand(lexicon))
 
 
 def _seed(work: WorkFolder, seed: int | None) -> int:
-    """The seed of this build; one that nobody gave is kept with the work, so that ``resume`` uses the same."""
+    """The seed of this build; a generated seed is stored with the work, so that ``resume`` uses the same one."""
     path = work.path / "seed.json"
     if path.exists():
         return int(json.loads(path.read_text(encoding="utf-8")))
@@ -403,7 +403,7 @@ def _stamps(files: Sequence[Path]) -> list[list[Any]]:
 
 
 def _inputs(files: Sequence[Path], options: BuildOptions) -> list[dict[str, str]] | None:
-    """Hashes of the input files; their names only where nothing is suppressed, for a name may name a patient."""
+    """Hashes of the input files; file names, which may identify a patient, only if nothing is suppressed."""
     if options.private is not None:
         return None
     hashes = _hashes(files)

@@ -1,4 +1,4 @@
-"""The leakage report and the counts of a data set as text that a person reads."""
+"""The leakage report and the counts of a data set as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A prediction in two to five plain sentences, made from templates: every term named is one of the record."""
+"""A prediction in two to five sentences from templates; every term is from the record."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from cogstage.rationale.layout import in_words, opposes
 from cogstage.rationale.record import Prediction, Reason
 from cogstage.relations import phrase
 
-FOR, AGAINST = 2, 1  # reasons told at most
+FOR, AGAINST = 2, 1  # largest number of reasons
 
 
 def prose(prediction: Prediction) -> list[str]:

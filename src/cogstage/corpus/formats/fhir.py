@@ -46,7 +46,7 @@ _KINDS = {
     "Encounter": _Kind(("reasonCode",), ("period",), needs_code=False),
     "DocumentReference": _Kind((), ("date",), needs_code=False),
 }
-_DENIED = {"entered-in-error", "refuted", "not-done", "not-taken", "cancelled"}  # statuses that deny the record
+_DENIED = {"entered-in-error", "refuted", "not-done", "not-taken", "cancelled"}  # statuses that exclude the record
 _SYSTEMS = {
     "http://snomed.info/sct": "snomed",
     "http://loinc.org": "loinc",
@@ -68,14 +68,14 @@ class FhirReader(Reader):
     procedures, the reasons of encounters, diagnostic reports and document references.
 
     A code is written ``snomed:38341003`` (other systems: ``system|code``). ``codings``: the ``first`` coding of a
-    concept (default; one node a concept), or ``all``. What a status denies (refuted, entered in error, not done) is
-    left out.
+    concept (default; one node per concept), or ``all``. Resources with a negative status (refuted, entered in error,
+    not done) are left out.
     """
 
     format = "fhir"
     title = "FHIR R4 bundles or JSON lines"
     suffixes = (".json", ".ndjson", ".jsonl")
-    options: ClassVar = {"codings": ReaderOption("the first coding of a concept, or all")}
+    options: ClassVar = {"codings": ReaderOption("codings of a concept to use: first or all")}
 
     @classmethod
     def recognises(cls, sample: Sample) -> int:

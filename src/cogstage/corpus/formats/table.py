@@ -32,8 +32,8 @@ def renames_of(columns: Mapping[str, str]) -> dict[str, str]:
     return {**hidden, **{theirs.lower(): ours.lower() for ours, theirs in columns.items()}}
 
 
-COLUMNS = ReaderOption("what our columns are called in the table: text=note_text,date=seen", parse_columns)
-DATE_FORMAT = ReaderOption("how dates are written, like %d/%m/%Y")
+COLUMNS = ReaderOption("column names in your table, such as text=note_text,date=seen", parse_columns)
+DATE_FORMAT = ReaderOption("date format, such as %d/%m/%Y")
 
 
 class TableReader(Reader):
