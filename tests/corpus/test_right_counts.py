@@ -183,7 +183,7 @@ def test_a_doc_id_means_a_document_of_its_file(tmp_path: Path, unit: str) -> Non
             [a, b], tmp_path / "graph", lexicon, BuildOptions(unit=unit, reader={"ids_across_files": True})  # type: ignore[arg-type]
         )  # fmt: skip
     c = note_file(tmp_path / "c.jsonl", [("1", "fever and cough"), ("2", "rash"), ("1", "fever and rash")])
-    with pytest.raises(CogstageError, match=r"c\.jsonl:3: document '1' is in the file already"):
+    with pytest.raises(CogstageError, match=r"c\.jsonl:3: document '1' is already in the file"):
         build_graph(c, tmp_path / "graph", lexicon, BuildOptions(unit=unit))  # type: ignore[arg-type]
     bad = BadRows(skip=True)
     build_graph(c, tmp_path / "graph", lexicon, BuildOptions(unit=unit), bad=bad)  # type: ignore[arg-type]

@@ -52,7 +52,7 @@ def test_stopping_on_dev_sees_no_test_fact(data: Dataset) -> None:
 
 def test_asking_for_test_pairs_while_fitting_raises(data: Dataset) -> None:
     view = data.for_fitting()
-    with pytest.raises(LeakageError, match="test pairs of may_treat were asked for while fitting"):
+    with pytest.raises(LeakageError, match="test pairs of may_treat were requested during fitting"):
         view.pairs("may_treat", "test")
     with pytest.raises(UsageError, match="no train pairs of cures; its relations are"):
         view.pairs("cures", "train")

@@ -61,7 +61,7 @@ def test_earlier_facts_are_fitted_on_and_later_ones_tested(tmp_path: Path) -> No
     assert time["facts"]["without a year"] == sum(year is None for year in years.values())
     assert sum(time["facts"].values()) == len(years)
     assert not any("until" in line or "leaks" in line for line in data.leakage["warnings"])
-    assert "Split by time: facts before 1992" in (tmp_path / "data/leakage.txt").read_text()
+    assert "Split by time: training facts before 1992" in (tmp_path / "data/leakage.txt").read_text()
 
 
 def test_nothing_stated_after_the_cut_reaches_fitting(tmp_path: Path) -> None:

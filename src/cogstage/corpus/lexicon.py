@@ -213,7 +213,7 @@ class _Rows:
             self._mixed[casefolded, concept] = None
         concepts = self._concepts.setdefault(tokens, {})
         if concept in concepts:
-            self.bad.notice("terms of the lexicon that differ in case alone, taken as one")
+            self.bad.notice("terms of the lexicon that differ only in case, merged")
         concepts[concept] = None
         self.spelling.setdefault(tokens, " ".join(entry.term.split()))
         if (name := entry.name or (None if entry.concept else entry.term)) and concept not in self.names:
@@ -230,7 +230,7 @@ class _Rows:
             small = (" ".join(casefolded), concept) in self._lines
             if (casefolded, concept) in self._capitals and not small and concept in self._concepts.get(casefolded, ()):
                 del self._concepts[casefolded][concept]
-                self.bad.notice("terms of the lexicon that differ in case alone, taken as one")
+                self.bad.notice("terms of the lexicon that differ only in case, merged")
         return {tokens: concepts for tokens, concepts in self._concepts.items() if concepts}
 
 

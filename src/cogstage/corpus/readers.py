@@ -185,7 +185,7 @@ class Reader(ABC):
                     self.bad.report(f"{document.where}: not UTF-8 text; convert the file to UTF-8")
                 elif not document.rows and not self._seen.add(document.doc_id):
                     among = "the files" if self.ids_across_files else "the file"
-                    self.bad.report(f"{document.where}: document {document.doc_id[:80]!r} is in {among} already")
+                    self.bad.report(f"{document.where}: document {document.doc_id[:80]!r} is already in {among}")
                 else:
                     document.scope = scope
                     yield document

@@ -264,7 +264,7 @@ def _finished(cell: Path, settings: str, progress: Progress) -> bool:
     try:
         return bool(read_cell(cell).get("settings", settings) == settings)
     except CogstageError as error:
-        progress.say(f"warning: {error}; it is computed again")
+        progress.say(f"warning: {error}; it will be computed again")
         return False
 
 

@@ -19,4 +19,4 @@ def correction_warnings(corrections: Corrections, vocabulary: Vocabulary, data: 
     both = len(judged & held_out)
     if not both:
         return []
-    return [f"{both} of {len(judged)} corrected pairs are {split} pairs: the model was told about what it is asked"]
+    return [f"{both} of {len(judged)} corrected pairs are {split} pairs, so the corrections reveal some of the answers"]

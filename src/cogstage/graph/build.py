@@ -144,9 +144,9 @@ def build_graph(
         }
         work = WorkFolder(out, plan, resume)
         if options.private is not None and seed is not None:
-            progress.say("a seed was given: whoever knows it can remove the noise; leave it out for a real release")
+            progress.say("anyone who knows the seed can remove the noise; do not set `seed` for a real release")
         if work.dropped:
-            progress.say(f"unfinished work of an earlier build was dropped from {work.path} (`resume` continues it)")
+            progress.say(f"unfinished work in {work.path} was deleted (use `resume` to continue it)")
         try:
             own_seed = _seed(work, seed)
             finder, keys = Finder(words, options, own_seed), Keys(words, options.level)
@@ -223,7 +223,7 @@ def _notice_matching(job: BuildJob, engine: Engine, census: Census) -> None:
             counts[lexicon.terms[term]] = int(census.units[number[key]])
     for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:COMMON_SHOWN]:
         if count:
-            job.bad.notice(f"{word!r}, a common English word, is a term of the lexicon; units that hold it", count)
+            job.bad.notice(f"{word!r}, a common English word, is a term of the lexicon; units that contain it", count)
 
 
 def _copies(job: BuildJob, engine: Engine) -> np.ndarray:
@@ -236,7 +236,7 @@ def _copies(job: BuildJob, engine: Engine) -> np.ndarray:
         copies = engine.signatures().copies()
         with new_file(path, durable=False) as temporary, temporary.open("wb") as handle:
             np.save(handle, copies)
-        job.progress.done(f"{len(copies):,} notes are nearly the same as an earlier one of their patient")
+        job.progress.done(f"{len(copies):,} notes are nearly identical to an earlier note of their patient")
     found: np.ndarray = np.load(path)
     return found
 

@@ -103,7 +103,7 @@ def import_edges(
         if count is None:
             continue
         if one == other:
-            bad.report(f"{row.where('target')}: {row['target']!r} is joined to itself")
+            bad.report(f"{row.where('target')}: {row['target']!r} has an edge to itself")
             continue
         if pairs.setdefault((min(one, other), max(one, other)), count) != count:
             bad.report(f"{row.where('count')}: the pair occurs twice with different counts")
@@ -129,7 +129,7 @@ def _whole(row: Row, column: str, bad: BadRows, least: int = 1) -> int | None:
     except (TypeError, ValueError, OverflowError):
         number = None
     if number is None or not least <= number < 2**63:
-        bad.report(f"{row.where(column)}: {str(value)[:40]!r} is not a whole number from {least} on")
+        bad.report(f"{row.where(column)}: {str(value)[:40]!r} is not a whole number of at least {least}")
         return None
     return number
 

@@ -58,7 +58,7 @@ def usable(
         elif options.until is not None and document.date is not None and document.date > options.until:
             bad.notice(f"documents after {options.until}, left out")
         elif copies is not None and len(copies) and document.text and _is_in(copies, document_key(document)):
-            bad.notice("notes nearly the same as an earlier one of the patient, not counted again")
+            bad.notice("notes that are nearly identical to an earlier note of the patient, not counted")
         else:
             if years is not None:
                 years.add(document.date)

@@ -247,7 +247,7 @@ def _warnings(report: Mapping[str, Any]) -> list[str]:
                 lines.append(f"{row['relation']} and {row['other']} share {share} of their pairs ({kind} relations)")
     for what, count in report["pairs of concepts across splits"].items():
         if count:
-            lines.append(f"{count} pairs of concepts stand in two splits ({what})")
+            lines.append(f"{count} pairs of concepts are in two splits ({what})")
     for mode, by_relation in report[BY_SPLIT].items():
         for relation, splits in by_relation.items():
             off = [f"{value:.2f} in {name}" for name, value in splits.items() if _beats(value, SUSPICIOUS_DEGREE)]

@@ -139,6 +139,6 @@ def plan_text(made: Plan, scenario: Scenario, studies: int) -> str:
     needed = ("needed for 80 %", *("over 200" if made.needed[p] is None else str(made.needed[p]) for p in columns))
     titles = ("reviewers", *(f"{p} pairs" for p in columns))
     right = f"{scenario.accuracy:.0%} against {scenario.accuracy + scenario.gain:.0%}"
-    table = Table(f"Power to find {right} right verdicts at the 5 % level", titles, (*rows, needed)).text()
+    table = Table(f"Power to detect {right} correct judgements at the 5 % level", titles, (*rows, needed)).text()
     design = f"{scenario.reviewers} reviewers × {scenario.pairs} pairs"
-    return f"{table}\n{design}: {made.power:.0%} of {studies:,} simulated studies find it."
+    return f"{table}\n{design}: {made.power:.0%} of {studies:,} simulated studies detect it."

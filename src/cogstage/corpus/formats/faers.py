@@ -123,7 +123,7 @@ class FaersReader(Reader):
                     continue
                 row = dict(zip(header, cells, strict=False))
                 if len(cells) < len(header) or not is_clean(line) or not row["primaryid"]:
-                    self.bad.report(f"{path}:{number}: not a row of {len(header)} columns with a report's number")
+                    self.bad.report(f"{path}:{number}: expected {len(header)} columns with a report number")
                     continue
                 yield f"{path}:{number}", row
 

@@ -103,7 +103,7 @@ class FhirReader(Reader):
         first = True
         for line, resource in self._resources(path):
             if first and len(self.files) > 1 and not (isinstance(resource, dict) and "resourceType" in resource):
-                self.bad.notice(f"{path} holds no FHIR resources: not read", 0)
+                self.bad.notice(f"{path} contains no FHIR resources, not read", 0)
                 return
             first = False
             yield from self._documents(resource, f"{path}:{line}")
@@ -237,7 +237,7 @@ class FhirReader(Reader):
         kind = str(attachment.get("contentType") or "text/plain").lower()
         if not attachment.get("data"):
             if attachment.get("url"):
-                self.bad.notice("attachments that lie elsewhere (url), not read")
+                self.bad.notice("attachments given by url, not read")
             return ""
         if not (kind.startswith("text/") or "xml" in kind):
             self.bad.notice(f"attachments of type {kind.split(';')[0]}, not read")

@@ -85,7 +85,10 @@ class OmopReader(Reader):
             for era, source in _DERIVED.items():
                 if there[era] and there[source]:
                     chosen.remove(era)
-                    bad.notice(f"{era.upper()} was left out, for it is made from {source.upper()}; see tables", 0)
+                    bad.notice(
+                        f"{era.upper()} was left out: it is derived from {source.upper()}; see tables",
+                        0,
+                    )
             if there["note"] and there["note_nlp"]:
                 chosen.remove(self._unused_notes(there["note_nlp"], bad))
         else:
@@ -106,9 +109,9 @@ class OmopReader(Reader):
         """Which of NOTE and NOTE_NLP is left out: NOTE, unless NOTE_NLP holds no concept that could be used."""
         columns = ["note_nlp_concept_id", "term_exists"]
         if any(_asserted(row) for row in read_rows(files, [], columns, BadRows(skip=True))):
-            bad.notice("NOTE_NLP was read and NOTE left out; tables chooses otherwise", 0)
+            bad.notice("NOTE_NLP was read and NOTE left out; set tables to change this", 0)
             return "note"
-        bad.notice("NOTE was read, for NOTE_NLP holds no concepts; tables chooses otherwise", 0)
+        bad.notice("NOTE was read because NOTE_NLP contains no concepts; set tables to change this", 0)
         return "note_nlp"
 
     def parts(self) -> list[list[Path]]:

@@ -100,7 +100,7 @@ class TableReader(Reader):
                 continue
             text = row["text"] or ""
             if not isinstance(text, str):
-                self.bad.report(f"{row.where('text')}: not a text but {type(text).__name__}")
+                self.bad.report(f"{row.where('text')}: expected text, not {type(text).__name__}")
                 continue
             try:
                 if value_of(row, "iserror", as_id) == "1":  # MIMIC: a note that its author withdrew

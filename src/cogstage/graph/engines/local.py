@@ -95,7 +95,7 @@ class LocalEngine:
         for number in range(self.n_blocks):
             census.add(self.block(number))
             progress.advance()
-        progress.done(f"{int((census.units > 0).sum()):,} different ones in {census.n_units:,} units")
+        progress.done(f"{int((census.units > 0).sum()):,} different terms in {census.n_units:,} units")
         return census
 
     def edges(self, nodes: Nodes) -> Iterator[Edges]:

@@ -160,7 +160,7 @@ class SparkEngine:
         blocks = self.context.parallelize(range(n_blocks), n_blocks)
         for part in self._run(lambda: blocks.map(count).collect()):
             total.join(part)
-        self.job.progress.done(f"{int((total.units > 0).sum()):,} different ones in {total.n_units:,} units")
+        self.job.progress.done(f"{int((total.units > 0).sum()):,} different terms in {total.n_units:,} units")
         return total
 
     def edges(self, nodes: Nodes) -> Iterator[Edges]:
