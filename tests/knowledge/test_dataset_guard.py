@@ -106,7 +106,7 @@ def test_ranking_questions_against_brute_force(data: Dataset, split: str) -> Non
 
 
 def test_a_data_set_of_another_graph_is_refused(data: Dataset) -> None:
-    with pytest.raises(UsageError, match="do not belong together"):
+    with pytest.raises(UsageError, match="built on another graph"):
         data.check_fits(Vocabulary.of_terms(["a", "b"]))
 
 

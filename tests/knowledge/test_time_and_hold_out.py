@@ -122,9 +122,9 @@ def test_a_graph_that_knows_the_future_is_refused_and_an_undated_one_warned_of(t
     graph, facts, _ = dated_world(until=None)
     data = build_dataset(graph, facts, tmp_path / "data", split="time", before=BEFORE)
     assert any("until=1991" in line for line in data.leakage["warnings"])
-    with pytest.raises(UsageError, match="belong together"):
+    with pytest.raises(UsageError, match="requires `before`"):
         build_dataset(graph, facts, tmp_path / "data", split="time")
-    with pytest.raises(UsageError, match="belong together"):
+    with pytest.raises(UsageError, match="requires `before`"):
         build_dataset(graph, facts, tmp_path / "data", before=1992)
     with pytest.raises(CogstageError, match="before=1900 leaves no facts to train on"):
         build_dataset(graph, facts, tmp_path / "data", split="time", before=1900)
