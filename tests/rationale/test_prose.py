@@ -12,7 +12,7 @@ from cogstage.rationale.record import Prediction, Term
 from cogstage.relations import phrase
 
 TEMPLATES = """It is likely unlikely that probability and it a known fact of the training data The model assumes
-does not recognise like which speaks for against note this relation by itself the other way No was
+does not recognise like which counts for against note this relation by itself points the other way No was
 recognised or assumes such pairs are true question whether does not apply joins terms types so no is
 given"""
 WORDS = set(TEMPLATES.split())

@@ -26,13 +26,13 @@ def prose(prediction: Prediction) -> list[str]:
     if not p.reasons and abs(p.rest) > 1e-9:
         sentences.append("The reasons for and against it are not shown here.")
     elif not p.reasons:
-        sentences.append("No relation was recognised that speaks for or against it.")
+        sentences.append("No relation was recognised that counts for or against it.")
     sentences.append(f"The probability assumes that {p.base_rate:.0%} of such pairs are true.")
     return sentences
 
 
 def _sentence(reason: Reason, p: Prediction, side: str) -> str:
-    """One reason: what it says, whether it is known, why it bears on the question."""
+    """One reason: its triple, whether it is known, and why it is relevant."""
     if reason.known_fact:
         standing = "It is known"
     elif reason.recognised:
@@ -49,6 +49,6 @@ def _sentence(reason: Reason, p: Prediction, side: str) -> str:
     ]
     why = f", and {' and '.join(likenesses)}" if likenesses else ""
     caution = (
-        "; note that this relation by itself speaks the other way" if side == "for it" and opposes(reason, p) else ""
+        "; note that this relation by itself points the other way" if side == "for it" and opposes(reason, p) else ""
     )
-    return f"{standing} that {in_words(reason)}{why}, which speaks {side} ({reason.share:+.2f}){caution}."
+    return f"{standing} that {in_words(reason)}{why}, which counts {side} ({reason.share:+.2f}){caution}."
