@@ -1,8 +1,8 @@
-"""The embedded data set in a few lines: train may_treat, explain a pair, look for candidates nobody told it of.
+"""The embedded data set in a few lines: train may_treat, explain a pair, and rank new candidates.
 
     python examples/embedded_set.py
 
-Takes a few minutes. The literature is of 1977 to 1979 and the facts are weak labels: nothing here is medical advice.
+Takes a few minutes. Many facts are weak labels, and half of the literature is old: nothing here is medical advice.
 """
 
 import tempfile
@@ -14,7 +14,7 @@ from cogstage.relations import phrase
 
 
 def main() -> None:
-    """Train, explain, look further."""
+    """Train, explain and rank candidates."""
     graph, facts = embedded.graph(), embedded.facts()
     with tempfile.TemporaryDirectory() as folder:
         data = cs.build_dataset(graph, facts, Path(folder) / "dataset", negatives="degree", seed=0)

@@ -1,9 +1,9 @@
-"""From your own tables to a rationale: count table and facts in, prediction with its reasons out.
+"""From your own tables to a rationale: read counts and facts, then predict with reasons.
 
     python examples/own_tables.py
 
-The tables are made up here so that the script runs as it is: six families of drugs and disorders, where the drugs of a
-family are counted with its disorders and treat most of them. Put the names of your own files in their place.
+The script simulates the tables, so that it runs as it is: in six families of drugs and disorders, the drugs of a family
+co-occur with its disorders and treat most of them. Replace the file names by those of your own tables.
 """
 
 import random
@@ -16,7 +16,7 @@ FAMILIES, MEMBERS = 6, 8
 
 
 def write_tables(folder: Path) -> None:
-    """terms.tsv, counts.tsv and facts.tsv, as people bring them."""
+    """Write terms.tsv, counts.tsv and facts.tsv."""
     chance = random.Random(0)
     drugs = [(f"drug {family}.{number}", family) for family in range(FAMILIES) for number in range(MEMBERS)]
     disorders = [(f"disorder {family}.{number}", family) for family in range(FAMILIES) for number in range(MEMBERS)]

@@ -1,8 +1,8 @@
-"""Train on the counts and facts of 1977 to 1979, and see which relations known today the model ranks high.
+"""Train on counts and facts of 1977 to 1979, and show which relations known today the model ranks high.
 
     python examples/then_and_now.py [page.html]
 
-The model sees nothing that is younger than 1979. For each relation that today's sources state, and that no record of
+The model sees nothing published after 1979. For each relation that today's sources state, and that no record of
 1977 to 1979 stated, all tails of the relation are ranked for its head. Medicine knew some of these relations long
 before 1977: "known today" means stated by today's sources, not discovered since. Nothing here is medical advice.
 """

@@ -1,4 +1,4 @@
-"""Artefacts on disk: folders of open formats that appear whole or not at all, each with a ``meta.json``.
+"""Artefacts on disk: folders of open formats that are written atomically, each with a ``meta.json``.
 
 Writing holds a lock on the folder's name, so that two commands never write one folder. A finished folder is written to
 the disk (fsync) before it takes its name. ``meta.json`` lists every file with its size and hash; :func:`read_meta`
@@ -52,12 +52,12 @@ def software_version() -> str:
 
 
 def to_json(value: Any) -> str:
-    """JSON with sorted keys and a final newline, so that equal content is equal bytes."""
+    """Return JSON with sorted keys and a final newline, so that equal content gives equal bytes."""
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def safe_name(name: Any, where: Path | str) -> str:
-    """``name`` if it can only name a file or folder directly inside its folder; else an error that names ``where``.
+    """Return ``name`` if it is a plain file name without a path; otherwise raise an error that names ``where``.
 
     Every name that is read from an artefact and becomes part of a path goes through here.
     """
@@ -77,7 +77,7 @@ def file_hash(path: Path) -> str:
 
 
 def fast_hash(path: Path) -> str:
-    """XXH3 (128 bits) of a file: notices damage at the speed of the disk, but is no protection from forgery."""
+    """Return the XXH3 hash (128 bits) of a file. It detects damage quickly, but does not protect against forgery."""
     digest = xxhash.xxh3_128()
     with path.open("rb") as handle:
         while block := handle.read(BLOCK):
@@ -87,7 +87,7 @@ def fast_hash(path: Path) -> str:
 
 @contextmanager
 def one_line_if_full(path: Path) -> Iterator[None]:
-    """Turn the errors of a full disk, whatever library raises them, into one line."""
+    """Turn the errors of a full disk into one line, whichever library raises them."""
     try:
         yield
     except CogstageError:
@@ -112,9 +112,9 @@ def _disk_is_full(error: Exception, path: Path) -> bool:
 
 @contextmanager
 def new_file(path: Path, mode: int = 0o644, durable: bool = True) -> Iterator[Path]:
-    """Yield a temporary path to write to; on success it takes the name ``path``, so that no reader sees half a file.
+    """Yield a temporary path to write to; on success it is renamed to ``path``, so that no reader sees a partial file.
 
-    A file that need not outlive a power cut (``durable=False``) does not wait for the disk.
+    With ``durable=False``, the file is not synced to disk and may be lost in a power cut.
     """
     with one_line_if_full(path):
         try:
@@ -138,13 +138,13 @@ def new_file(path: Path, mode: int = 0o644, durable: bool = True) -> Iterator[Pa
 
 
 def write_text(path: Path, text: str, mode: int = 0o644, durable: bool = True) -> None:
-    """Write a text file so that it appears whole or not at all."""
+    """Write a text file atomically."""
     with new_file(path, mode, durable=durable) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def _to_disk(path: Path) -> None:
-    """Have a file or folder written to the disk; file systems that cannot do so for folders are left alone."""
+    """Sync a file or folder to disk; ignored for folders on file systems that do not support it."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -156,7 +156,7 @@ def _to_disk(path: Path) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Raise before any work is done unless files can be written to the folder ``path``, which is made."""
+    """Create the folder ``path`` and raise unless files can be written to it."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path):
@@ -177,8 +177,8 @@ def new_folder(
 ) -> Iterator[Path]:
     """Yield a temporary folder to fill; on success it gets a ``meta.json`` and takes the name ``path``.
 
-    A folder that is already there is replaced only if it is an artefact of the same kind; if anything fails, or the
-    process is stopped, what was there stays as it was. ``report`` writes the text of ``REPORT.md``.
+    An existing folder is replaced only if it is an artefact of the same kind. If anything fails, or if the process is
+    stopped, it stays unchanged. ``report`` writes the text of ``REPORT.md``.
     """
     path = Path(path)
     check_target(path, kind)
@@ -199,7 +199,7 @@ def new_folder(
 def finish_folder(
     new: Path, path: Path, kind: str, made_with: Mapping[str, Any], report: Describe | None = None
 ) -> None:
-    """Give a filled folder its ``meta.json`` with the hashes of its files, its report, and the name ``path``."""
+    """Add ``meta.json`` with the hashes of all files and the report, then rename the folder to ``path``."""
     files = {
         file.relative_to(new).as_posix(): _size_and_hash(file)
         for file in sorted(new.rglob("*"))
@@ -230,9 +230,9 @@ def _check(meta: Mapping[str, Any]) -> str:
 
 
 def replace_folder(new: Path, path: Path) -> None:
-    """Give ``new`` the name ``path``, on disk before and after; the folder that had the name goes last.
+    """Rename ``new`` to ``path``, synced to disk before and after, and remove the folder that had the name.
 
-    Between the two renames no folder has the name. ``.NAME.next`` then holds the new one, whole, and
+    Between the two renames no folder has the name. ``.NAME.next`` then contains the complete new folder, and
     :func:`recover_folder` finishes the work.
     """
     for entry in [*new.rglob("*"), new]:
@@ -273,7 +273,7 @@ def is_artefact(path: Path, kind: str) -> bool:
 
 
 def read_kind(path: Path) -> str | None:
-    """The kind of artefact that the folder's ``meta.json`` names; None where there is none."""
+    """The kind of artefact that the folder's ``meta.json`` names; None if there is none."""
     recover_folder(path)
     try:
         meta = json.loads((path / META).read_text(encoding="utf-8"))

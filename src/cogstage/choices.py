@@ -1,4 +1,4 @@
-"""Options that are one of a few words: each set of words is defined here, and nowhere else."""
+"""The allowed values of options with a fixed set of choices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Components that are one file each: a module of a package, which holds one class of the module's name."""
+"""Components that are one file each: a module with one class whose ``name`` is the module name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cogstage.errors import CogstageError, UsageError
 
 
 def component_names(package: str) -> tuple[str, ...]:
-    """The components of a package (its modules, in order), none of which is imported for this."""
+    """List the components of a package (its modules) without importing them."""
     spec = find_spec(package)
     if spec is None or spec.submodule_search_locations is None:
         raise CogstageError(f"{package} is not a package")

@@ -1,4 +1,4 @@
-"""Records of CSV and TSV files, parsed so that one bad row costs one row."""
+"""Records of CSV and TSV files, parsed so that one invalid row costs only that row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RESCANNED = 20  # lines read again after unbalanced quotes, for each line of the
 
 
 def separator_of(header: str) -> str:
-    """The commonest separator in a header line; a comma where there is none."""
+    """The most common separator in a header line; a comma if there is none."""
     return max(SEPARATORS, key=lambda mark: (header.count(mark), -SEPARATORS.index(mark)))
 
 

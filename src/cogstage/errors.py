@@ -1,4 +1,4 @@
-"""The errors a user may see: one line that says what is wrong, where, and what to do."""
+"""Errors for users: one line that says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 

@@ -105,13 +105,13 @@ def bare_suffix(path: Path) -> str:
 
 @dataclass
 class Meter:
-    """How many bytes of the files were read so far (before decompression), for a progress bar."""
+    """Counts the bytes read so far (before decompression), for a progress bar."""
 
     position: int = 0
 
 
 class _MeteredFile(io.RawIOBase):
-    """A file that tells a meter what was read of it."""
+    """A file that reports bytes read to a meter."""
 
     def __init__(self, path: Path, meter: Meter) -> None:
         self._file = path.open("rb", buffering=0)
@@ -133,7 +133,7 @@ class _MeteredFile(io.RawIOBase):
 
 
 class _Unpacked(io.RawIOBase):
-    """What comes out of a decompressor, refused where it grows out of proportion."""
+    """Decompressed data; refused if it is out of proportion to the compressed size."""
 
     def __init__(self, stream: Any, taken: Callable[[], int], path: Path, meter: Meter | None = None) -> None:
         self._stream, self._taken, self._path, self._meter = stream, taken, path, meter
@@ -235,7 +235,7 @@ def open_text(path: Path, meter: Meter | None = None) -> io.TextIOWrapper:
 
 
 def refuse_utf_16(handle: io.BufferedReader, path: Path) -> None:
-    """Raise if the file begins like UTF-16 text; it stays unread."""
+    """Raise if the file begins like UTF-16 text, without consuming it."""
     head = handle.peek(4)[:4]
     if head[:2] in _UTF_16 or (len(head) == 4 and head.count(0) == 2 and head[0:2].count(0) == 1):
         handle.close()

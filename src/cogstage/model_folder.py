@@ -63,7 +63,7 @@ FILES = (
 
 @dataclass(frozen=True)
 class Fitted:
-    """Everything that was fitted, as it lies on disk."""
+    """All fitted state, as stored on disk."""
 
     preset: str
     seed: int
@@ -77,7 +77,7 @@ class Fitted:
     facts: Triples  # training facts
     counts: PairCounts
     graph_hash: str
-    privacy: str  # what was done to the counts
+    privacy: str  # privacy protection of the counts
     order: PairOrder | None = None  # None for a graph without order in time
     population: Population | None = None  # None for a graph without totals
     examples: Examples | None = None  # documents and sentences of counted pairs, where the graph keeps them
@@ -88,7 +88,7 @@ class Fitted:
         return self.counts.graph(self.vocabulary)
 
     def predictor(self) -> Predictor:
-        """The network, ready to be asked."""
+        """The network for prediction."""
         types, relations = self.vocabulary.type, len(self.relations)
         if isinstance(self.network, Network):
             return StagedPredictor.create(self.network, self.counts, self.facts, types, relations, self.order)
@@ -259,7 +259,7 @@ def _network(
 
 
 def check_output(path: Path) -> None:
-    """Raise before a long training if a model could not be written to ``path`` in the end."""
+    """Raise before training if a model cannot be written to ``path``."""
     if _aside(path).is_dir():
         with suppress(UsageError), lock_folder(path):  # not while another process writes its model
             _put_back(path)
@@ -270,18 +270,18 @@ def check_output(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
         if made:
-            path.rmdir()  # a training that cannot start leaves nothing behind
+            path.rmdir()  # a training run that cannot start leaves nothing behind
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def _aside(path: Path) -> Path:
-    """Where the checkpoint is while the finished model is written."""
+    """The path of the checkpoint while the finished model is written."""
     return path.parent / f".{path.name}.{CHECKPOINT}"
 
 
 def _put_back(path: Path) -> None:
-    """Give a training whose model could not be written, or was killed meanwhile, its checkpoint back."""
+    """Restore the checkpoint of a training run whose model could not be written."""
     aside, inside = _aside(path), any(path.iterdir()) if path.is_dir() else path.exists()
     if aside.is_dir() and not inside:
         path.mkdir(exist_ok=True)

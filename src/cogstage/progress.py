@@ -1,4 +1,4 @@
-"""How library code reports progress without knowing about terminals; the command line brings the bars."""
+"""Progress reports of library code, independent of terminals; the command line shows them as bars."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """What long-running code calls. One step is under way at a time."""
+    """The interface that long-running code calls. There is one step at a time."""
 
     def start(self, title: str, total: int | None = None) -> None:
         """A step begins; ``total`` units of work if that is known."""

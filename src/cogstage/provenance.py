@@ -9,7 +9,7 @@ COUNTED = ("corpus", "format", "unit", "documents", "units", "years", "until", "
 
 
 def privacy_text(made_with: Mapping[str, Any]) -> str:
-    """What was done to a graph's counts, in a few words: "none" where they are exact and complete."""
+    """The privacy protection of a graph in a few words; "none" if the counts are exact and complete."""
     private = made_with.get("private")
     if private:
         return f"differentially private (ε={private['epsilon']:g}, δ={private['delta']:g}, m={private['pairs']})"

@@ -1,4 +1,4 @@
-"""Relations: names, inverses, how they read, look and are called elsewhere. ``relations.tsv`` lists the known ones.
+"""Relations: names, inverses, phrases, colours and predicates. ``relations.tsv`` lists the known relations.
 
 A data set may have relations that the file does not list. They read as their name, share one colour, and export as
 ``biolink:related_to``.
@@ -82,7 +82,7 @@ def phrase(name: str) -> str:
 
 
 def is_opposite(name: str, other: str) -> bool:
-    """Whether two relations speak against each other between the same head and tail, as a physician reads them."""
+    """Whether two relations contradict each other for the same head and tail, from a clinical point of view."""
     return is_inverse(name) == is_inverse(other) and forward(other) in relation(name).opposite
 
 

@@ -1,6 +1,6 @@
-"""Tables that people bring: TSV, CSV, JSON or Parquet, plain or packed, read by column name as a stream.
+"""User tables: TSV, CSV, JSON or Parquet, plain or compressed, streamed by column name.
 
-Every complaint names file, line and column. ``BadRows`` decides whether a bad row ends the run or is counted.
+Errors name file, line and column. ``BadRows`` decides whether a bad row ends the run or is counted.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ PARQUET_ROWS = 16_384
 
 @dataclass
 class BadRows:
-    """What happens to a row that cannot be used: with ``skip`` it is counted, without it the run ends.
+    """Handling of invalid rows: with ``skip`` they are counted, otherwise the first one raises an error.
 
     ``notices`` holds what is no mistake but should be known, with how often it happened (0: said once).
     """
@@ -144,7 +144,7 @@ def read_rows(
 ) -> Iterator[Row]:
     """Stream the rows of one or several tables.
 
-    ``required`` columns must be there and not empty; ``optional`` ones come as None where they are missing or empty.
+    ``required`` columns must be there and not empty; ``optional`` ones come as None if they are missing or empty.
     ``renames`` maps other names a column may have (compared without case) to ours; ``meter`` counts the bytes read.
     Without ``bad``, the first row that cannot be used ends the run.
     """
@@ -278,7 +278,7 @@ def _json(
 
 
 class _OurNames(dict[str, str]):
-    """A key as it stands in a file -> our name for it, worked out once for each key and not for each line."""
+    """A key as it occurs in a file -> our name for it, worked out once for each key and not for each line."""
 
     def __init__(self, renames: dict[str, str]) -> None:
         super().__init__()

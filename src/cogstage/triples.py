@@ -41,7 +41,7 @@ class Triples:
 
 
 class TripleIndex:
-    """Which relations each pair of nodes is known to hold, inverses included.
+    """An index of the known relations between pairs of nodes, including inverses.
 
     One row for each ordered pair that holds something, sorted by (first, second): the rows of node ``i`` are
     ``start[i]:start[i + 1]``, the second node of a row is ``other[row]``, the relations are ``table[row]`` and the
@@ -133,7 +133,7 @@ class UsualTypes:
         return result
 
     def fit(self, head: int, relation: int, tail: int) -> bool | None:
-        """Whether the types of a triple's ends are usual for its relation; None where one has no type."""
+        """Whether the types of a triple's ends are usual for its relation; None if one has no type."""
         untyped = len(self.usual) - 1
         if untyped in (self.kind[head], self.kind[tail]):
             return None

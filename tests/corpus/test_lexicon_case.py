@@ -16,7 +16,7 @@ from cogstage.corpus.tokens import TOKEN
 from cogstage.graph.build import build_graph
 from cogstage.tables import BadRows
 
-CASE_NOTICE = "terms of the lexicon that differ in case alone, taken as one"
+CASE_NOTICE = "terms of the lexicon that differ only in case, merged"
 
 
 def lexicon(*terms: tuple[str, str], any_case: bool = False, bad: BadRows | None = None) -> Lexicon:

@@ -173,7 +173,7 @@ def test_a_bulk_export_with_foreign_files(tmp_path: Path) -> None:
     assert (documents["DocumentReference/d"].text, documents["DocumentReference/d"].visit_id) == ("fever", "e")
     assert (documents["DiagnosticReport/p"].text, documents["DiagnosticReport/p"].codes) == ("cough", ("7",))
     said = "\n".join(bad.summary())
-    for part in ("log.ndjson holds no FHIR resources", "application/pdf, not read: 1", "elsewhere (url), not read: 1",
+    for part in ("log.ndjson contains no FHIR resources", "application/pdf, not read: 1", "given by url, not read: 1",
                  "Binary resources, not read: 1", "not in the format fhir, not read: 1"):  # fmt: skip
         assert part in said
     behind = put(tmp_path / "one.ndjson", json.dumps(request) + "\n" + json.dumps(medication) + "\n")

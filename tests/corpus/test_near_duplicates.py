@@ -95,7 +95,7 @@ def test_two_hundred_copies_count_as_one(tmp_path: Path) -> None:
     graph = Graph.load(tmp_path / "g")
     counts = dict(zip(graph.vocabulary.term, graph.vocabulary.count.tolist(), strict=True))
     assert counts == {"aspirin": 4, "fever": 1, "gout": 3}
-    assert bad.notices == {"notes nearly the same as an earlier one of the patient, not counted again": 199}
+    assert bad.notices == {"notes that are nearly identical to an earlier note of the patient, not counted": 199}
     assert graph.made_with["copies"] == "drop"
     build_graph(tmp_path / "notes.jsonl", tmp_path / "kept", lexicon, BuildOptions(copies="keep"))
     assert Graph.load(tmp_path / "kept").vocabulary.count.max() == 203

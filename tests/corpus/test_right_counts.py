@@ -178,12 +178,12 @@ def test_a_doc_id_means_a_document_of_its_file(tmp_path: Path, unit: str) -> Non
     b = note_file(tmp_path / "b.jsonl", [("1", "rash and cough")])
     build_graph([a, b], tmp_path / "graph", lexicon, BuildOptions(unit=unit))  # type: ignore[arg-type]
     assert edges_of(tmp_path / "graph") == Counter({("C", "F"): 1, ("C", "R"): 1})
-    with pytest.raises(CogstageError, match=r"b\.jsonl:1: document '1' is in the files already"):
+    with pytest.raises(CogstageError, match=r"b\.jsonl:1: document '1' is already in the files"):
         build_graph(
             [a, b], tmp_path / "graph", lexicon, BuildOptions(unit=unit, reader={"ids_across_files": True})  # type: ignore[arg-type]
         )  # fmt: skip
     c = note_file(tmp_path / "c.jsonl", [("1", "fever and cough"), ("2", "rash"), ("1", "fever and rash")])
-    with pytest.raises(CogstageError, match=r"c\.jsonl:3: document '1' is in the file already"):
+    with pytest.raises(CogstageError, match=r"c\.jsonl:3: document '1' is already in the file"):
         build_graph(c, tmp_path / "graph", lexicon, BuildOptions(unit=unit))  # type: ignore[arg-type]
     bad = BadRows(skip=True)
     build_graph(c, tmp_path / "graph", lexicon, BuildOptions(unit=unit), bad=bad)  # type: ignore[arg-type]

@@ -91,7 +91,7 @@ def test_numbers_and_gaps_from_parquet(tmp_path: Path) -> None:
         ("a.jsonl", '{"doc_id": 1, "text": "x"}\n{"doc_id": 2,\n', r"a\.jsonl:2, column \d+: not JSON"),
         ("a.jsonl", '{"doc_id": 1, "text": "x"}\n[1]\n', r"a\.jsonl:2: not a JSON object"),
         ("a.jsonl", '{"doc_id": 1, "text": "x"}\n{"doc_id": 2}\n', r"a\.jsonl:2: no column text"),
-        ("a.jsonl", '{"doc_id": 1, "text": 5}\n', r"a\.jsonl:1, column text: not a text but int"),
+        ("a.jsonl", '{"doc_id": 1, "text": 5}\n', r"a\.jsonl:1, column text: expected text, not int"),
         ("a.tsv", b"doc_id\ttext\n1\tx\n2\tna\xefve\n", r"a\.tsv:3, column text: not UTF-8"),
         ("a.jsonl", b'{"doc_id": 1, "text": "na\xefve"}\n', r"a\.jsonl:1: not UTF-8"),
     ],
@@ -112,7 +112,7 @@ def test_bad_rows_are_named_or_counted(tmp_path: Path, name: str, content: str |
 @pytest.mark.parametrize("content", ["", "\n\n", "doc_id\ttext\tText\n1\tx\ty\n"])
 def test_headers_that_cannot_be_read(tmp_path: Path, content: str) -> None:
     """A column that is there twice could mean either: better no count than a wrong one."""
-    with pytest.raises(CogstageError, match="the column Text is there twice" if content.strip() else "is empty"):
+    with pytest.raises(CogstageError, match="the column Text occurs twice" if content.strip() else "is empty"):
         read(put(tmp_path / "a.tsv", content), "table")
     other = put(tmp_path / "b.tsv", "doc_id\tnote\ttext\tnote\n1\tx\ty\tz\n")
     assert [d.text for d in read(other)] == ["y"]  # nobody asks for the column that is there twice

@@ -82,7 +82,7 @@ def test_wrong_calls(data: Dataset) -> None:
     with pytest.raises(UsageError, match="no relation causes"):
         evaluate(model, planted_communities(100)[1], relations=["causes"])
     model.vocabulary = type(model.vocabulary).from_terms(["a", "b"])
-    with pytest.raises(UsageError, match="do not belong together"):
+    with pytest.raises(UsageError, match="built on another graph"):
         evaluate(model, data)
 
 

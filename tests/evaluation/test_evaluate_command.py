@@ -44,7 +44,7 @@ def test_the_floor_stands_beside_the_model(
         assert result["floor"]["causes"][name]["auroc"]["value"] == pytest.approx(expected, abs=1e-6)
         assert "mrr" in result["floor"]["causes"][name]
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "The floor on test pairs" in page
+    assert "Baselines that need no model, on test pairs" in page
     for warning in result["warnings"]:
         assert warning in said
 

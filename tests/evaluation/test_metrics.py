@@ -98,7 +98,7 @@ def test_curves(given_pairs: tuple[np.ndarray, np.ndarray]) -> None:
 @pytest.mark.parametrize(
     ("label", "probability", "complaint"),
     [
-        ([1, 0], [0.5], "do not belong together"),
+        ([1, 0], [0.5], "do not match"),
         ([], [], "no pairs"),
         ([1, 2], [0.5, 0.5], "0 or 1"),
         ([1, 0], [0.5, np.nan], "not probabilities"),

@@ -100,5 +100,5 @@ def test_a_stop_list_needs_a_lexicon(tmp_path: Path) -> None:
     words = ["graph", "build", tmp_path / "notes.tsv", "--stop-list", tmp_path / "stop.txt", "--out", tmp_path / "out"]
     code, _, err = run(*map(str, words))
     assert code == 2
-    assert "--stop-list leaves out terms of a lexicon; give --lexicon too" in err
+    assert "--stop-list removes terms from a lexicon and requires --lexicon" in err
     assert not (tmp_path / "out").exists()

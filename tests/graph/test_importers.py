@@ -44,7 +44,7 @@ def test_edges_with_terms(tmp_path: Path) -> None:
         ("a\tb\tmany", r"edges\.tsv:3, column count"),
         ("a\tb\t0", r"edges\.tsv:3, column count"),
         ("a\tb\t2.5", "column count"),
-        ("a\ta\t2", "joined to itself"),
+        ("a\ta\t2", "has an edge to itself"),
         ("a\tb\t4", "twice with different counts"),
         ("a\t\t4", r"edges\.tsv:3, column target"),
         ("a\tb", r"edges\.tsv:3"),

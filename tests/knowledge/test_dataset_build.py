@@ -240,7 +240,7 @@ def test_wrong_options_are_said_before_anything_is_written(tmp_path: Path) -> No
         ({"minimum": 0}, "at least 1"),
         ({"cap": 50}, "must be at least `minimum`"),
         ({"seed": -1}, "`seed` must be at least 0"),
-        ({"relations": ("cures",)}, "no facts of cures; the facts hold may_treat, causes"),
+        ({"relations": ("cures",)}, "no facts of cures; the relations are may_treat, causes"),
     ]:
         with pytest.raises(UsageError, match=said):
             build_dataset(graph, facts, tmp_path / "data", **options)  # type: ignore[arg-type]

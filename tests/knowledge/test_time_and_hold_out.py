@@ -61,7 +61,7 @@ def test_earlier_facts_are_fitted_on_and_later_ones_tested(tmp_path: Path) -> No
     assert time["facts"]["without a year"] == sum(year is None for year in years.values())
     assert sum(time["facts"].values()) == len(years)
     assert not any("until" in line or "leaks" in line for line in data.leakage["warnings"])
-    assert "Split by time: facts before 1992" in (tmp_path / "data/leakage.txt").read_text()
+    assert "Split by time: training facts before 1992" in (tmp_path / "data/leakage.txt").read_text()
 
 
 def test_nothing_stated_after_the_cut_reaches_fitting(tmp_path: Path) -> None:
@@ -122,9 +122,9 @@ def test_a_graph_that_knows_the_future_is_refused_and_an_undated_one_warned_of(t
     graph, facts, _ = dated_world(until=None)
     data = build_dataset(graph, facts, tmp_path / "data", split="time", before=BEFORE)
     assert any("until=1991" in line for line in data.leakage["warnings"])
-    with pytest.raises(UsageError, match="belong together"):
+    with pytest.raises(UsageError, match="requires `before`"):
         build_dataset(graph, facts, tmp_path / "data", split="time")
-    with pytest.raises(UsageError, match="belong together"):
+    with pytest.raises(UsageError, match="requires `before`"):
         build_dataset(graph, facts, tmp_path / "data", before=1992)
     with pytest.raises(CogstageError, match="before=1900 leaves no facts to train on"):
         build_dataset(graph, facts, tmp_path / "data", split="time", before=1900)

@@ -12,9 +12,9 @@ from cogstage.rationale.record import Prediction, Term
 from cogstage.relations import phrase
 
 TEMPLATES = """It is likely unlikely that probability and it a known fact of the training data The model assumes
-finds unlikely like which speaks for against note this relation by itself the other way No was
-found or assumes such pairs are true question whether does not apply joins terms types so no is
-given The two terms occur together PPMI"""
+does not recognise like which counts for against note this relation by itself points the other way No was
+recognised or assumes such pairs are true question whether does not apply joins terms types so no is
+given The two terms occur together PPMI finds unlikely found"""
 WORDS = set(TEMPLATES.split())
 
 
@@ -58,7 +58,7 @@ def test_the_counts_of_the_pair_are_told_where_they_say_most() -> None:
     record = prediction(9)
     assert record.pair is not None
     strong = replace(record, pair=replace(record.pair, ppmi_share=9.0))
-    assert prose(strong)[1] == "The two terms occur together 7× (PPMI 2.50), which speaks for it (+9.00)."
+    assert prose(strong)[1] == "The two terms occur together 7× (PPMI 2.50), which counts for it (+9.00)."
     assert not any("occur together" in sentence for sentence in prose(replace(record, pair=None)))
 
 

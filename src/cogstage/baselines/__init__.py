@@ -1,1 +1,1 @@
-"""Encoders and scorers, one file each, and the floor that every result is read against."""
+"""Baselines: encoders and scorers (one file each), and the floor that every result is compared with."""

@@ -1,4 +1,4 @@
-"""What the scorers share: vectors of one length, cross entropy, early stopping and weight decay by the dev pairs."""
+"""Shared training of the scorers: scaled vectors, cross entropy, early stopping and weight decay by dev pairs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCORE_BATCH = 8192
 
 @dataclass(frozen=True)
 class Training:
-    """How a scorer is trained; each is tried with every weight decay, and the best on dev is kept."""
+    """Training options of a scorer. Every weight decay is tried, and the best on dev is kept."""
 
     rate: float = 1e-3
     """Adam's step size."""
@@ -36,7 +36,7 @@ class Training:
 
 @dataclass
 class PairClassifier(ABC):
-    """A module that reads the vectors of a head and a tail and gives the logit that the relation holds."""
+    """A binary classifier: from the vectors of a head and a tail to the logit of a relation."""
 
     training: Training = field(default_factory=Training)
 
@@ -120,7 +120,7 @@ class PairClassifier(ABC):
 def scaled(vectors: np.ndarray) -> np.ndarray:
     """Rows of length √d, so that a coordinate is of the order of 1; rows of zeros stay.
 
-    The length of a row says how common a term is, which helps no scorer to tell which two belong together.
+    The length of a row reflects the frequency of a term, which is not informative about pairs.
     """
     vectors = np.asarray(vectors, np.float32)
     length = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)

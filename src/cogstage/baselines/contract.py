@@ -1,4 +1,4 @@
-"""What a baseline is made of: an encoder gives terms vectors, a scorer reads pairs of vectors, a method does both."""
+"""Protocols: an encoder computes vectors of terms, a scorer classifies pairs of vectors, a method does both."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ class Encoder(Protocol):
 
     @property
     def name(self) -> str:
-        """The name it is resolved by: that of its file."""
+        """The name, which is also the file name."""
 
     @property
     def title(self) -> str:
-        """How it is called in tables."""
+        """The name shown in tables."""
 
     @property
     def quick(self) -> Mapping[str, Any]:
-        """Options with which a test is quick and still learns."""
+        """Options for fast tests that still learn."""
 
     @property
     def needs_facts(self) -> bool:
-        """Whether it looks at training facts besides the graph."""
+        """Whether the encoder uses training facts in addition to the graph."""
 
     def encode(self, graph: Graph, view: FittingView, seed: int, progress: Progress = SILENT) -> np.ndarray:
         """Vectors (V, d) float32: row i is term i; the same for the same seed."""
@@ -54,14 +54,14 @@ class Scorer(Protocol):
         """Options with which a test is quick and still learns."""
 
     def fit(self, vectors: np.ndarray, train: Pairs, dev: Pairs, seed: int, progress: Progress = SILENT) -> Scorer:
-        """Learn from the training pairs, choose by the dev pairs."""
+        """Fit on the training pairs; select on the dev pairs."""
 
     def scores(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
         """Probabilities (M,) that the relation holds for the pairs of term ids."""
 
 
 class Method(Protocol):
-    """Anything the comparison can put in a row of its table."""
+    """A method that can be compared: one row of the table."""
 
     @property
     def name(self) -> str:
@@ -73,10 +73,10 @@ class Method(Protocol):
 
     @property
     def settings(self) -> str:
-        """All that it was set up with: where this is the same, so is what comes out."""
+        """All settings; equal settings give equal results."""
 
     def fit(self, graph: Graph, view: FittingView, relation: str, seed: int = 0, progress: Progress = SILENT) -> Method:
-        """Learn one relation (a joint method: all of them) from what may be fitted on."""
+        """Fit one relation, or all relations for a joint method, on the fitting view."""
 
     def scores(self, head: np.ndarray, tail: np.ndarray, relation: str | None = None) -> np.ndarray:
         """Probabilities (M,) for pairs of term ids; a joint method needs the relation."""

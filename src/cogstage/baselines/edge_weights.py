@@ -1,4 +1,4 @@
-"""What an edge weighs for the encoders that sample edges."""
+"""Edge weights for the encoders that sample edges."""
 
 from __future__ import annotations
 

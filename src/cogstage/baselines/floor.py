@@ -1,4 +1,4 @@
-"""The floor that every result is read against: always positive, degrees, popularity, the pair's own PPMI."""
+"""The floor that every result is compared with: always positive, degrees, popularity, PPMI of the pair."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cogstage.triples import Triples
 
 
 class AlwaysPositive:
-    """Says yes to every pair: F1 is 2/3 at one negative per positive."""
+    """Predicts every pair positive: F1 is 2/3 with one negative per positive."""
 
     name = "always-positive"
     title = "Always positive"
@@ -59,7 +59,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 class Degree:
-    """How often the head and the tail stand in training facts of the relation: popularity and nothing else."""
+    """How often the head and the tail occur in training facts of the relation: popularity and nothing else."""
 
     name = "degree"
     title = "Degree"
@@ -88,7 +88,7 @@ class Degree:
 
 
 class _Popularity:
-    """How many training facts of any relation a term stands in: fame and nothing else."""
+    """How many training facts of any relation a term has."""
 
     name: str
     title: str
@@ -164,7 +164,7 @@ def known_facts(facts: Triples, n_nodes: int) -> np.ndarray:
 
 
 class PairPpmi:
-    """The pair's own PPMI: do the two co-occur more than chance?"""
+    """PPMI of the pair: do the two terms co-occur more often than by chance?"""
 
     name = "ppmi"
     title = "PPMI"

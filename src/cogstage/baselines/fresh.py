@@ -1,9 +1,10 @@
-"""An encoder and a scorer trained as CogStage's recognition is: on facts of all relations, with fresh negatives.
+"""An encoder and a scorer trained like CogStage's recognition: on facts of all relations, with fresh negatives.
 
-The paper trains a baseline for one relation on the negatives that the data set holds, one per fact. Recognition sees
-four more per fact, drawn anew in every batch. A comparison of the two says as much about negatives as about models, so
-this form gives a baseline the same: every batch holds facts of all relations (weight 1), training negatives and fresh
-typed ones (sharing a weight of 1 per fact) and random pairs (weight 0.25). Negatives avoid training facts alone.
+The paper trains a baseline for one relation on the negatives that the data set holds, one per fact. Recognition gets
+four more per fact, sampled again for every batch. A comparison of the two says as much about negatives as about
+models, so this form gives a baseline the same: every batch holds facts of all relations (weight 1), training negatives
+and fresh typed ones (sharing a weight of 1 per fact) and random pairs (weight 0.25). Negatives avoid only training
+facts.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class FreshTraining:
 
 
 class TypedNegatives:
-    """Draws batches of facts with their negatives from what may be fitted on."""
+    """Samples batches of facts and negatives from the fitting view."""
 
     def __init__(self, view: FittingView, n_nodes: int, fresh: int) -> None:
         facts = view.train_facts()
@@ -212,7 +213,7 @@ class FreshMethod:
         return total / float(weight.sum())
 
     def _dev_auroc(self, modules: nn.ModuleList, view: FittingView) -> float:
-        """Mean over the relations whose dev pairs (training pairs where there are none) have both labels."""
+        """Mean over the relations whose dev pairs (training pairs if there are none) have both labels."""
         from sklearn.metrics import roc_auc_score
 
         found = []

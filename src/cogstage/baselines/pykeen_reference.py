@@ -255,7 +255,7 @@ def _import_pykeen() -> dict[str, Any]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """PyKEEN's chatter stays out of the user's terminal."""
+    """Suppress PyKEEN's output."""
     logger = logging.getLogger("pykeen")
     before = logger.level
     logger.setLevel(logging.ERROR)
@@ -267,7 +267,7 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Torch's and numpy's global generators at ``seed``, and back afterwards: PyKEEN draws from them."""
+    """Seed the global generators of torch and numpy, which PyKEEN uses, and restore them afterwards."""
     with torch.random.fork_rng(devices=[]):
         state = np.random.get_state()  # noqa: NPY002
         torch.manual_seed(seed)

@@ -1,4 +1,4 @@
-"""Vectors kept on disk, so that one encoding serves every scorer and relation."""
+"""Vectors cached on disk, so that each graph is encoded once for all scorers and relations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class VectorStore:
         self.folder = Path(folder)
 
     def path(self, encoder: Encoder, graph: Graph, view: FittingView, seed: int) -> Path:
-        """Where these vectors are kept."""
+        """The path of these vectors."""
         digest = hashlib.sha256(f"{encoder!r} {graph.hash}".encode())
         if encoder.needs_facts:
             facts = view.train_facts()
@@ -34,7 +34,7 @@ class VectorStore:
     def get(
         self, encoder: Encoder, graph: Graph, view: FittingView, seed: int, progress: Progress = SILENT
     ) -> np.ndarray:
-        """The vectors, encoded now if they are not there yet."""
+        """Return the vectors; encode them if they are not cached."""
         path = self.path(encoder, graph, view, seed)
         if path.exists():
             result: np.ndarray = np.load(path, allow_pickle=False)
@@ -48,6 +48,6 @@ class VectorStore:
         return vectors
 
     def cost(self, path: Path) -> tuple[float, float]:
-        """How many seconds the encoding took when it was made, by the clock and of the processor."""
+        """Elapsed seconds and processor seconds of the encoding."""
         about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
         return float(about["seconds"]), float(about.get("cpu_seconds", about["seconds"]))

@@ -26,7 +26,7 @@ def say(line: str) -> None:
 
 
 class PlainLines:
-    """Progress where there is no terminal: a line when a step begins and ends, one every ten seconds between."""
+    """Progress if there is no terminal: a line when a step begins and ends, one every ten seconds between."""
 
     def __init__(self, every: float = 10.0) -> None:
         self._every = every

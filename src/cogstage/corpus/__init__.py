@@ -1,1 +1,1 @@
-"""Documents and coded records in; terms found in them out."""
+"""Reading documents and coded records, and finding terms in them."""

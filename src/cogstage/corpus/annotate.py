@@ -1,4 +1,4 @@
-"""Finds the terms of a lexicon in text, token by token, leftmost-longest, and leaves out what context rules out.
+"""Find the terms of a lexicon in text, token by token, leftmost-longest, except mentions that the context excludes.
 
 Every known token has a private character (see lexicon.py), so a text becomes a short string in which one automaton
 finds the terms and another the context cues: a match can begin and end only at a token's edge.
@@ -24,9 +24,9 @@ from cogstage.corpus.tokens import TOKEN, casefold_token, normalise, sentence_br
 if TYPE_CHECKING:
     from cogstage.corpus.encoding_kernel import TokenTable
 
-_MOST_REMEMBERED = 1 << 18  # words whose characters are kept at hand
+_MOST_REMEMBERED = 1 << 18  # words whose characters are cached
 _LONGEST_REMEMBERED = 32
-_BATCH = 1 << 21  # characters searched at a time where sentences do not matter
+_BATCH = 1 << 21  # characters per search if sentences do not matter
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,27 +42,27 @@ class Mention:
 
     @property
     def negated(self) -> bool:
-        """Said not to be there."""
+        """The mention is negated."""
         return bool(self.context & Context.NEGATED)
 
     @property
     def family(self) -> bool:
-        """Said of a relative."""
+        """The mention is about a relative."""
         return bool(self.context & Context.FAMILY)
 
     @property
     def hypothetical(self) -> bool:
-        """Spoken of as a possibility, a condition or a question."""
+        """The mention is a possibility, a condition or a question."""
         return bool(self.context & Context.HYPOTHETICAL)
 
     @property
     def historical(self) -> bool:
-        """Said of the past."""
+        """The mention is about the past."""
         return bool(self.context & Context.HISTORICAL)
 
 
 class WordCharacters(dict[str, str]):
-    """A word between spaces -> the private characters of its tokens; remembered when first met, up to a limit."""
+    """A word between spaces -> the private characters of its tokens; remembered when first seen, up to a limit."""
 
     def __init__(self, casefolded: dict[str, str]) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class Annotator:
         return "".join(parts), starts
 
     def _flags(self, encoded: str, starts: list[int], found: list[tuple[int, int, int]]) -> list[int] | None:
-        """The context of each match; None where no cue stands in the text."""
+        """The context of each match; None if no cue occurs in the text."""
         assert self.rules is not None
         small = encoded.translate(self._small) if self._small else encoded
         cues = self._cues.find(small)
@@ -183,7 +183,7 @@ class Annotator:
         return [sentence for sentence in cut if TOKEN.search(sentence)]
 
     def term_rows(self, texts: Sequence[str], sentences: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Which term stands in which sentence of which text, one row a mention that counts, in order.
+        """Which term occurs in which sentence of which text, one row per counted mention, in order.
 
         Returns ``text_index``, ``sentence`` (from 0 within its text) and ``term_id``, all int32. Where neither
         sentences (then all numbered 0) nor context are asked for, a compiled pass does it several times as fast.
@@ -215,7 +215,7 @@ class Annotator:
         return np.array(text_index, np.int32), np.array(sentence, np.int32), terms.astype(np.int32)
 
     def take_left_out(self) -> tuple[int, ...]:
-        """How many mentions were left out since the last call, by the categories of :class:`Context`.
+        """Return the number of mentions left out since the last call, by category of :class:`Context`.
 
         A mention that is negated and hypothetical counts for both.
         """
@@ -276,7 +276,7 @@ def _batches(texts: Sequence[str], chosen: Sequence[int]) -> Iterator[list[int]]
 
 @cache
 def _default_cues() -> Any:
-    """The matcher of the rules that come with cogstage, whose words have the same characters in every lexicon."""
+    """The matcher of the built-in rules, whose words have the same characters in every lexicon."""
     rules = default_rules()
     characters = {token: character(number) for number, token in enumerate(rules.tokens)}
     return compile_patterns(["".join(characters[token] for token in phrase) for phrase in rules.phrases])

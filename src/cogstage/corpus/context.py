@@ -1,4 +1,4 @@
-"""Whether a mention is asserted: negated, of the family, hypothetical or historical, by cues and their scopes.
+"""Whether a mention is asserted, or negated, about the family, hypothetical or historical: cues and their scopes.
 
 After ConText: a cue opens a scope forwards or backwards within its sentence; a terminator, or the cue's reach, closes
 it. The cues are data (``context_rules.tsv``); the longest cue wins, so that "no increase in" hides "no".
@@ -21,7 +21,7 @@ from cogstage.errors import CogstageError, UsageError
 
 
 class Context(enum.IntFlag):
-    """Why a mention does not count; 0 is a plain mention."""
+    """Why a mention is not counted; 0 for a plain mention."""
 
     NEGATED = 1
     FAMILY = 2
@@ -160,8 +160,8 @@ def _alternatives(cue: str) -> Iterator[str]:
 def flags_of(mentions: Sequence[tuple[int, int]], cues: Sequence[Cue], start: int, end: int) -> list[int]:
     """The flags of each mention of one sentence (tokens ``start`` to ``end``); all places are in tokens.
 
-    Mentions and cues come in order, and neither overlap their like. A cue inside a mention ("absence seizure") says
-    nothing about it. A sentence may be a whole list without a full stop, so nothing here looks at every mention, or
+    Mentions and cues come in order, and neither overlap their like. A cue inside a mention ("absence seizure") does
+    not apply to it. A sentence may be a whole list without a full stop, so nothing here looks at every mention, or
     every other cue, for each cue.
     """
     if not mentions:

@@ -1,4 +1,4 @@
-"""Examples of mentions that context leaves out of the counts, to judge the rules by on one's own text."""
+"""Examples of mentions that are not counted because of their context, to check the rules on your own text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts into private characters in one compiled pass: tokens cut, casefolded and looked up, lines told apart.
+"""Texts into private characters in one compiled pass: tokens cut, casefolded and looked up, lines distinguished.
 
 Tokens with other than ASCII characters, which are few, are marked on the way and looked up one by one behind it. It
 says exactly what ``Annotator._encode`` says of a normalised text, apart from where sentences begin (a test compares
@@ -44,7 +44,7 @@ class TokenTable:
 
     def __init__(self, characters: Mapping[str, str]) -> None:
         self.characters = characters
-        self.kinds = np.full(CODE_POINTS, UNSEEN, np.uint8)  # filled as characters are met
+        self.kinds = np.full(CODE_POINTS, UNSEEN, np.uint8)  # filled as characters are seen
         self.kinds[:128] = [_kind(chr(point)) for point in range(128)]
         tokens = [token for token in characters if token.isascii()]
         self.pool = np.frombuffer("".join(tokens).encode() or b"\0", np.uint8)

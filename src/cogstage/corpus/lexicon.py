@@ -51,7 +51,7 @@ class Entry:
 class Lexicon:
     """Terms by number, concepts by number, and which concepts a term names.
 
-    A term is known by its tokens: spellings that differ in case, white space or kind of dash are one term, but an
+    A term is identified by its tokens: spellings that differ in case, white space or kind of dash are one term, but an
     abbreviation (see :func:`is_exact`) is known by its capitals. With the ambiguity rule ``all`` a term may name
     several concepts, otherwise one.
     """
@@ -109,7 +109,7 @@ class Lexicon:
         """Read tables ``term, concept, name, type`` (all but term optional) and compile them.
 
         ``ambiguity``: a term of several concepts stands for the ``first`` one listed, for ``all``, or is left out
-        (``skip``). ``stop_list``: terms to leave out, given or as a file with one a line. ``variants``: plurals and
+        (``skip``). ``stop_list``: terms to leave out, or a file with one term per line. ``variants``: plurals and
         hyphens too. ``any_case``: abbreviations (one word of at most four characters, all capitals) match in any case,
         and not as they are written only. ``cache``: where compiled lexicons are kept (True: the user's cache folder;
         False: nowhere).
@@ -147,7 +147,7 @@ class Lexicon:
         where: str = "lexicon",
         any_case: bool = False,
     ) -> Lexicon:
-        """A lexicon from rows at hand; ``where`` names them in messages."""
+        """Create a lexicon from rows; ``where`` names them in messages."""
         bad = bad if bad is not None else BadRows()
         stopped = {casefold_tokens(term) for term in stop_list}
         rows = _Rows(bad, any_case)
@@ -214,7 +214,7 @@ class _Rows:
             self._mixed[casefolded, concept] = None
         concepts = self._concepts.setdefault(tokens, {})
         if concept in concepts:
-            self.bad.notice("terms of the lexicon that differ in case alone, taken as one")
+            self.bad.notice("terms of the lexicon that differ only in case, merged")
         concepts[concept] = None
         self.spelling.setdefault(tokens, " ".join(entry.term.split()))
         if (name := entry.name or (None if entry.concept else entry.term)) and concept not in self.names:
@@ -223,7 +223,7 @@ class _Rows:
             self.types[concept] = entry.type
 
     def concepts_by_term(self) -> dict[Tokens, dict[str, None]]:
-        """The concepts of each term; "Aids" beside "AIDS" of the same concept is the abbreviation written otherwise.
+        """The concepts of each term; "Aids" next to "AIDS" of the same concept is the abbreviation written otherwise.
 
         A term in small letters is not: it says that case does not matter.
         """
@@ -231,7 +231,7 @@ class _Rows:
             small = (" ".join(casefolded), concept) in self._lines
             if (casefolded, concept) in self._capitals and not small and concept in self._concepts.get(casefolded, ()):
                 del self._concepts[casefolded][concept]
-                self.bad.notice("terms of the lexicon that differ in case alone, taken as one")
+                self.bad.notice("terms of the lexicon that differ only in case, merged")
         return {tokens: concepts for tokens, concepts in self._concepts.items() if concepts}
 
 
@@ -241,7 +241,7 @@ def is_exact(term: str) -> bool:
 
 
 def _settle(named: dict[Tokens, dict[str, None]], ambiguity: Ambiguity) -> dict[Tokens, dict[str, None]]:
-    """What a term of several concepts stands for."""
+    """Decide which concepts a term with several concepts represents."""
     if ambiguity == "skip":
         return {tokens: concepts for tokens, concepts in named.items() if len(concepts) == 1}
     if ambiguity == "first":
@@ -265,7 +265,7 @@ def _add_variants(keys: list[Tokens], pattern_terms: list[int], stopped: Collect
 def _add_cases(keys: list[Tokens], pattern_terms: list[int]) -> None:
     """Patterns for terms that hold the letters of an abbreviation, for in capitals the text will read as that.
 
-    Beside the abbreviation ALL, "all-trans" must be known as ALL-TRANS too.
+    If ALL is an abbreviation, "all-trans" must also be known as ALL-TRANS.
     """
     exact = {casefold_token(tokens[0]): tokens[0] for tokens in keys if len(tokens) == 1 and is_exact(tokens[0])}
     if not exact:
@@ -297,7 +297,7 @@ def compile_patterns(patterns: list[str]) -> Any:
 
 
 def read_stop_list(stop_list: str | Path | Iterable[str]) -> frozenset[str]:
-    """The terms of a stop list: given ones, or one a line of a file (lines that begin with # are comments)."""
+    """Return the terms of a stop list, or of a file with one term per line (lines that begin with # are comments)."""
     if not isinstance(stop_list, (str, Path)):
         return frozenset(stop_list)
     try:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cogstage.corpus.lexicon import Lexicon
 
 KIND = "compiled lexicon"
-MOST_KEPT = 16  # the ones used longest ago go first
+MOST_KEPT = 16  # least recently used first
 _ARRAYS = ("concept_starts", "term_concepts", "pattern_terms")
 _FILES = ("terms.parquet", "concepts.parquet", "tokens.parquet", *(f"{name}.npy" for name in _ARRAYS), "automaton.bin")
 
@@ -46,7 +46,7 @@ def entry_path(cache: Path | str | bool, files: Sequence[Path], options: list[An
 
 
 def save(lexicon: Lexicon, where: Path, bad: BadRows) -> None:
-    """Keep a compiled lexicon; a cache that cannot be written is no reason to fail."""
+    """Cache a compiled lexicon; ignore errors if the cache cannot be written."""
     automaton: bytes = lexicon.automaton.serialize()
     made_with = {"counted": bad.to_dict(), "automaton": hashlib.sha256(automaton).hexdigest()}
     try:
@@ -66,7 +66,7 @@ def save(lexicon: Lexicon, where: Path, bad: BadRows) -> None:
 def load(where: Path, bad: BadRows) -> Lexicon | None:
     """The compiled lexicon kept there, or None if there is none that can be used.
 
-    Rows that were skipped when it was made are counted again; without leave to skip it is not used.
+    Rows that were skipped when it was compiled are counted again; if skipping is not allowed, the cache is not used.
     """
     import daachorse
 
@@ -99,7 +99,7 @@ def load(where: Path, bad: BadRows) -> Lexicon | None:
 
 
 def _code_hash() -> str:
-    """Changes when the code that makes lexicons does, so that an old cache is not taken for a new one."""
+    """A hash of the code that compiles lexicons, so that a cache of older code is not used."""
     here = Path(__file__).parent
     names = ("tokens.py", "variants.py", "lexicon.py", "lexicon_cache.py", "context_rules.tsv")
     return hashlib.sha256(b"".join((here / name).read_bytes() for name in names)).hexdigest()

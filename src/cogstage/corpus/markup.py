@@ -13,7 +13,7 @@ _CLOSING = {
 
 
 def text_of_markup(text: str) -> str:
-    """The text without its tags, a space in place of each; scripts and styles go with their content."""
+    """The text without its tags, a space instead of each; scripts and styles go with their content."""
     parts: list[str] = []
     unclosed: set[str] = set()  # elements that close nowhere further on: looked for once, not at every tag
     begin = 0

@@ -1,7 +1,7 @@
 """What a source calls its codes: every name with how often it was used, and by how many patients.
 
-A name in a record may be one patient's own words, so whoever publishes names needs to know how many patients share
-one; names from a vocabulary table are marked as such.
+A name in a record may be the words of one patient, so publishing names requires knowing how many patients share them;
+names from a vocabulary table are marked as such.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class NameCount:
 
 
 class _Uses:
-    """How often one name was used; hashes of patients are held until there are enough of them."""
+    """How often one name was used; hashes of patients are kept until there are enough of them."""
 
     __slots__ = ("count", "many", "patients", "vocabulary")
 
@@ -49,7 +49,7 @@ class _Uses:
 
 
 class CodeNames:
-    """The names of codes as they are met; the commonest is the code's name, ties go to the first in the alphabet."""
+    """The names of codes as they are seen; the most common is the code's name, ties go to the first in the alphabet."""
 
     def __init__(self) -> None:
         self._uses: dict[str, dict[tuple[str, str], _Uses]] = {}  # code -> (name, type) -> uses
@@ -65,13 +65,13 @@ class CodeNames:
         return list(self._uses)
 
     def add(self, code: str, name: object, type: object, patient: str, vocabulary: bool = False) -> None:
-        """A record of ``patient`` (or this document, where there is none) calls the code ``name``."""
+        """A record of ``patient`` (or this document, if there is none) calls the code ``name``."""
         if not isinstance(name, str) or not (name := " ".join(name.split())):
             return
         names = self._uses.get(code)
         if names is None:
             names = self._uses[code] = {}
-        kind = type if isinstance(type, str) and is_clean(type) else ""  # counted with its name: it may tell as much
+        kind = type if isinstance(type, str) and is_clean(type) else ""  # it may reveal as much as the name
         uses = names.get((name, kind))
         if uses is None:
             if len(name) > LONGEST_NAME or len(names) >= MOST_NAMES or not is_clean(name):
@@ -112,13 +112,13 @@ class CodeNames:
         return names
 
     def only(self, codes: Iterable[str]) -> CodeNames:
-        """The names of these codes alone."""
+        """Only the names of these codes."""
         kept = CodeNames()
         kept._uses = {code: self._uses[code] for code in codes if code in self._uses}
         return kept
 
     def names_of(self, code: str) -> list[NameCount]:
-        """All names of a code: those of a vocabulary first, then the commonest."""
+        """All names of a code: those of a vocabulary first, then the most common."""
         listed = [
             NameCount(name, kind, u.count, PATIENTS_COUNTED if u.many else len(u.patients), u.vocabulary)
             for (name, kind), u in self._uses.get(code, {}).items()

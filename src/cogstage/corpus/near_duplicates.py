@@ -2,7 +2,7 @@
 
 A document's signature is a one-permutation MinHash: every shingle of four words is hashed once, the hash chooses one of
 128 bins, and each bin keeps its smallest value. The share of equal bins among those that either document fills
-estimates the Jaccard likeness of their shingles, with a standard deviation of about 0.035 at the threshold.
+estimates the Jaccard similarity of their shingles, with a standard deviation of about 0.035 at the threshold.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cogstage.corpus.records import Document
 
 BINS = 128
 WORDS = 4  # in a shingle
-ALIKE = 0.8  # Jaccard likeness from which a document counts as a copy
+ALIKE = 0.8  # Jaccard similarity from which a document counts as a copy
 _HALF = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -116,20 +116,20 @@ def signature(text: str) -> np.ndarray:
 
 
 def likeness(one: np.ndarray, other: np.ndarray) -> float:
-    """Estimated Jaccard likeness of the shingles of two texts, from their signatures."""
+    """Estimate the Jaccard similarity of the shingles of two texts from their signatures."""
     filled = (one != 0) | (other != 0)
     return float((one == other)[filled].mean()) if filled.any() else 0.0
 
 
 def document_key(document: Document) -> int:
-    """A 64-bit number that tells a document from all others."""
+    """A 64-bit number that identifies a document."""
     text = "\0".join((document.scope, document.doc_id)).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
 
 
 @dataclass(frozen=True)
 class Signatures:
-    """Patients' notes as far as recognising copies needs them."""
+    """What is needed of patients' notes to recognise copies."""
 
     patient: np.ndarray  # uint64 (N,), hashes
     day: np.ndarray  # int32 (N,), 0 without a date

@@ -37,14 +37,14 @@ _SNIFFED = 4096
 
 
 class SeenIds:
-    """Identifiers met so far, as 64-bit hashes in an open table: at most 27 bytes for each."""
+    """Identifiers seen so far, as 64-bit hashes in an open table: at most 27 bytes for each."""
 
     def __init__(self) -> None:
         self._table = array("q", bytes(8 << 10))
         self._count = 0
 
     def add(self, identifier: str) -> bool:
-        """Remember one; says whether it is new."""
+        """Add an identifier; return whether it is new."""
         key = hash(identifier) or 1  # 0 marks a free slot
         if not self._put(self._table, key):
             return False
@@ -111,7 +111,7 @@ READERS: dict[str, type[Reader]] = {}  # by the name of their format
 class Reader(ABC):
     """A stream of documents from files in a stable order; one document is held at a time.
 
-    ``code_names`` collects what the source calls its codes as they are met. ``files`` can be read one by one with
+    ``code_names`` collects what the source calls its codes as they are seen. ``files`` can be read one by one with
     :meth:`read_file`, so that a run can go on where it stopped.
 
     A document's identifier is unique within its file, or with ``ids_across_files`` within all files; a document that
@@ -133,7 +133,7 @@ class Reader(ABC):
 
     @classmethod
     def recognises(cls, sample: Sample) -> int:
-        """How sure this is the format of a file or folder: 0 no, 1 it could be, 2 it is."""
+        """Whether this is the format of a file or folder: 0 no, 1 possibly, 2 yes."""
         return 0
 
     def __init__(self, files: Sequence[Path], bad: BadRows, ids_across_files: bool = False) -> None:
@@ -146,7 +146,7 @@ class Reader(ABC):
 
     @property
     def names(self) -> Mapping[str, tuple[str, str]]:
-        """Name and type of the codes met so far: ``code -> (commonest name, type)``."""
+        """Name and type of the codes seen so far: ``code -> (most common name, type)``."""
         return self.names_of(self.code_names.codes())
 
     def names_of(self, codes: Iterable[str]) -> Mapping[str, tuple[str, str]]:
@@ -159,7 +159,7 @@ class Reader(ABC):
 
     @property
     def files_on_disk(self) -> list[Path]:
-        """The files, with archives in place of what lies in them."""
+        """The files on disk; a file inside an archive is represented by the archive."""
         return list(dict.fromkeys(file_on_disk(path) for path in self.files))
 
     @property
@@ -186,7 +186,7 @@ class Reader(ABC):
                     self.bad.report(f"{document.where}: not UTF-8 text; convert the file to UTF-8")
                 elif not document.rows and not self._seen.add(document.doc_id):
                     among = "the files" if self.ids_across_files else "the file"
-                    self.bad.report(f"{document.where}: document {document.doc_id[:80]!r} is in {among} already")
+                    self.bad.report(f"{document.where}: document {document.doc_id[:80]!r} is already in {among}")
                 else:
                     document.scope = scope
                     yield document
@@ -194,7 +194,7 @@ class Reader(ABC):
             raise CogstageError(f"{path} is damaged or truncated: {error}") from error
 
     def parts(self) -> list[list[Path]]:
-        """The files in lots that can be read apart from each other, by different machines."""
+        """The files in groups that can be read independently, by different machines."""
         return [list(self.files)] if self.ids_across_files else [[path] for path in self.files]
 
     def scope_of(self, path: Path) -> str:
@@ -226,13 +226,13 @@ def _all_clean(document: Document) -> bool:
 
 COMMON_OPTIONS = {
     "ids_across_files": ReaderOption(
-        "true: an identifier means the same document in all files", lambda text: truth(text)
+        "true if equal identifiers in different files mean the same document", lambda text: truth(text)
     )
 }
 
 
 def readers() -> Mapping[str, type[Reader]]:
-    """All readers by the name of their format; what lies in ``cogstage.corpus.formats`` is imported."""
+    """All readers by format name; imports all modules of ``cogstage.corpus.formats``."""
     for module in sorted(iter_modules(formats.__path__), key=lambda module: module.name):
         import_module(f"{formats.__name__}.{module.name}")
     return READERS
@@ -297,7 +297,7 @@ def reader_options(settings: Iterable[str], format: str = "auto") -> dict[str, A
 
 
 def truth(text: str) -> bool:
-    """``true`` or ``false`` as an option says it."""
+    """Parse ``true`` or ``false``."""
     if text.lower() not in ("true", "false", "yes", "no", "1", "0"):
         raise UsageError(f"{text!r} is neither true nor false")
     return text.lower() in ("true", "yes", "1")

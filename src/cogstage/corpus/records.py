@@ -12,7 +12,7 @@ _COMPACT = re.compile(r"(\d{4})(\d{2})(\d{2})")
 _LEADING_DAY = re.compile(r"\d{4}-\d{2}-\d{2}(?=[T ]|$)")
 _WHOLE = re.compile(r"([+-]?\d+)\.0*")
 _LONG_WHOLE = re.compile(r"(\d{4,})\.0+")
-_MISSING = {"", "null", "nan", "none", "nat", "<na>", "\\n"}  # how databases, pandas and R write nothing
+_MISSING = {"", "null", "nan", "none", "nat", "<na>", "\\n"}  # how databases, pandas and R write missing values
 _NO_PATIENT = _MISSING | {"na", "n/a"}
 
 
@@ -54,7 +54,7 @@ def as_id(value: Any) -> str:
 
 
 def as_patient(value: Any) -> str | None:
-    """As :func:`as_id`; None where there is no patient."""
+    """As :func:`as_id`; None if there is no patient."""
     text = as_id(value)
     return text if text.isdecimal() or text.lower() not in _NO_PATIENT else None
 

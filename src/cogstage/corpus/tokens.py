@@ -1,4 +1,4 @@
-"""Text into tokens and sentences: what the lexicon, the annotator and the context rules agree on.
+"""Tokens and sentences of a text, as used by the lexicon, the annotator and the context rules.
 
 A token is a run of letters, digits and underscores, or a single symbol, casefolded for comparison. Tokens never reach
 over white space, so a word between spaces can be cut and casefolded once and remembered (see annotate.py).

@@ -52,14 +52,14 @@ class DemoOptions:
 
 @dataclass(frozen=True)
 class TextbookAnswer:
-    """A textbook pair and what the model says about it."""
+    """A textbook pair with the prediction of the model."""
 
     pair: TextbookPair
     probability: float
 
     @property
     def right(self) -> bool:
-        """Whether the decision at 0.5 is the textbook's."""
+        """Whether the decision at 0.5 agrees with the textbook."""
         return (self.probability >= 0.5) == self.pair.label
 
 
@@ -82,8 +82,8 @@ class DemoResult:
 def run_demo(out: Path, options: DemoOptions | None = None, progress: Progress = SILENT) -> DemoResult:
     """Write the folder ``out``: graph, facts, dataset, model, predictions.jsonl and report.html.
 
-    One model learns all five relations; the textbook pairs are held out of all of them. The folder appears when all
-    of it is there; whatever stops the run before that leaves what was there as it was.
+    One model learns all five relations; the textbook pairs are held out of all of them. The folder is written
+    atomically: if the run stops early, an existing folder stays unchanged.
     """
     from cogstage.data.demo_report import demo_report, test_tables, textbook_table
     from cogstage.estimator import CogStage
@@ -161,7 +161,7 @@ def _scores(graph: Graph, data: Dataset, model: CogStage, seed: int, progress: P
 
 
 def ask(model: CogStage, pairs: Sequence[TextbookPair]) -> tuple[TextbookAnswer, ...]:
-    """The model's probability for each textbook pair whose relation it knows."""
+    """Predict each textbook pair whose relation the model has."""
     find = model.vocabulary.find
     answers: dict[int, TextbookAnswer] = {}
     for relation in model.relations:

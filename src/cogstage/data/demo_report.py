@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 MEASURES = {"f1": "F1", "auroc": "AUROC"}
 NOTES = (
-    "The first cases are, for each relation, the true textbook pair whose rarer term is counted most often; after "
-    "them stand the surest mistakes among the textbook pairs. No case was chosen by hand.",
-    "Test negatives are drawn, not confirmed: a pair counted as false may be true and unknown to the sources.",
+    "For each relation, the first case is the true textbook pair whose rarer term is counted most often. The most "
+    "confident mistakes among the textbook pairs follow. No case was chosen by hand.",
+    "Test negatives are sampled, not confirmed: a pair labelled false may be true but missing from the sources.",
     "Half of the literature is almost fifty years old, many facts are weak labels, and nobody checked them one by "
     "one. Nothing here is medical advice.",
 )
@@ -38,7 +38,7 @@ def demo_report(
     answers: Sequence[TextbookAnswer],
     cases: Sequence[Case],
 ) -> Report:
-    """What was built, learned and measured, with cases."""
+    """The report: data, training, figures and cases."""
     *tests, textbook = tables
     sections = [
         Section("Textbook pairs", [textbook, mistakes_table(answers)]),
@@ -53,15 +53,15 @@ def _summary(graph: Graph, data: Dataset, model: CogStage, answers: Sequence[Tex
     sizes = {s: sum(len(data.pairs(r, s)) for r in model.relations) for s in ("train", "dev", "test")}
     right = sum(answer.right for answer in answers)
     return [
-        f"The graph counts which of {graph.n_nodes:,} MeSH concepts occur together in {records['counted']:,} PubMed "
+        f"The graph counts how often {graph.n_nodes:,} MeSH concepts co-occur in {records['counted']:,} PubMed "
         f"records of 1977 to 1979 and 2021 ({graph.n_edges:,} pairs). Facts come from public tables, from a list of "
         "contraindications, and from the qualifiers of records that were not counted.",
-        f"One model learned {len(model.relations)} relations from {sizes['train']:,} training pairs, was calibrated "
-        f"on {sizes['dev']:,} dev pairs and is measured on {sizes['test']:,} test pairs.",
-        f"It answers {right} of {len(answers)} textbook questions right ({right / len(answers):.0%}). No fact between "
-        "the two terms of a textbook pair was used in training, whatever its relation.",
-        "Negatives are drawn so that heads and tails occur in them as often as in the facts. Popularity then says next "
-        "to nothing, as the row “degree” shows.",
+        f"One model was trained for {len(model.relations)} relations on {sizes['train']:,} training pairs, calibrated "
+        f"on {sizes['dev']:,} dev pairs and evaluated on {sizes['test']:,} test pairs.",
+        f"It answers {right} of {len(answers)} textbook questions correctly ({right / len(answers):.0%}). No fact "
+        "between the two terms of a textbook pair was used in training, whatever its relation.",
+        "Heads and tails occur in negatives as often as in facts, so popularity alone is of little use, as the row "
+        "“degree” shows.",
     ]
 
 

@@ -1,6 +1,6 @@
 """The embedded data set: counts and facts derived from PubMed records and public fact tables; see docs/embedded.md.
 
-It is there to try things on and to test against. Nothing in it, or predicted from it, is medical advice.
+It is for trying and testing cogstage. Nothing in it, or predicted from it, is medical advice.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from cogstage.knowledge.facts import Facts
 from cogstage.tables import read_rows
 
 FOLDER = Path(__file__).with_name("embedded")
-GRAPH = FOLDER / "graph"  # a graph folder like any other, with the further columns ``then``
-FACTS = FOLDER / "facts"  # a facts folder like any other, with the further column ``records``
+GRAPH = FOLDER / "graph"  # a normal graph folder, with the additional column ``then``
+FACTS = FOLDER / "facts"  # a normal facts folder, with the additional column ``records``
 TEXTBOOK = Path(__file__).with_name("textbook.tsv")
 THEN = "MeSH 1977-1979"  # source of the facts that the older records state
 
 
 @dataclass(frozen=True)
 class TextbookPair:
-    """A pair whose answer stands in textbooks: held out of training, and the source that says so."""
+    """A textbook pair with its answer and source, held out of training."""
 
     head: str
     relation: str
@@ -74,7 +74,7 @@ def facts() -> Facts:
 
 
 def records() -> tuple[int, ...]:
-    """How many records state each fact, in the order of :func:`facts`; 0 where only a table states it."""
+    """How many records state each fact, in the order of :func:`facts`; 0 if only a table states it."""
     return tuple(_column(FACTS / "facts.parquet", "records").tolist())
 
 

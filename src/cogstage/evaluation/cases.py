@@ -1,4 +1,4 @@
-"""Case studies: held-out pairs chosen by seed, never by hand, with what the model says and why."""
+"""Case studies: held-out pairs, sampled by seed and never chosen by hand, with their predictions and reasons."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Case:
 
     @property
     def correct(self) -> bool | None:
-        """Whether the decision at 0.5 is the answer."""
+        """Whether the decision at 0.5 is correct."""
         return None if self.label is None else (self.prediction.probability >= 0.5) == self.label
 
 

@@ -1,6 +1,6 @@
-"""All methods × relations × seeds on frozen data: cell by cell, on all cores, resumed where it stopped.
+"""Compare methods × relations × seeds on frozen data, in parallel and resumable.
 
-Figures are those of the dev pairs, to choose by. Test pairs are scored only if that is asked for.
+Figures are for dev pairs, for model selection. Test pairs are scored only on request.
 
 The folder gathers cells over several calls (other methods, more seeds, a second data set); tables and plots are made
 of all that is there. A finished cell is computed again only if its method's settings have changed since.
@@ -211,7 +211,7 @@ def _keep_corrections(
         return
     corrections.write(files.corrections)
     for name, data in named.items():
-        corrections.verdicts(graph.vocabulary, data.relations)  # raises on unknown terms before hours of work
+        corrections.verdicts(graph.vocabulary, data.relations)  # raises early if a term is unknown
         for split in splits:
             for warning in correction_warnings(corrections, graph.vocabulary, data, split):
                 progress.say(f"warning: {name}: {warning}")
@@ -228,7 +228,7 @@ def _tasks(
     progress: Progress,
     corrections: Corrections | None,
 ) -> list[Task]:
-    """What is still missing, seed by seed, vectors before the cells that read them."""
+    """The missing tasks, seed by seed, with vectors before the cells that use them."""
     tasks: list[Task] = []
     relations = {split: _relations(data, asked, split) for split in splits}
     for seed in seeds:
@@ -264,7 +264,7 @@ def _finished(cell: Path, settings: str, progress: Progress) -> bool:
     try:
         return bool(read_cell(cell).get("settings", settings) == settings)
     except CogstageError as error:
-        progress.say(f"warning: {error}; it is computed again")
+        progress.say(f"warning: {error}; it will be computed again")
         return False
 
 
@@ -276,7 +276,7 @@ def _run(
     splits: Sequence[str],
     progress: Progress,
 ) -> dict[Task, str]:
-    """Run the tasks, ``jobs`` processes at a time; gives those that failed with one line each."""
+    """Run the tasks in ``jobs`` parallel processes; return the failed ones with one line each."""
     waiting, running = list(tasks), {}  # type: list[Task], dict[Task, tuple[subprocess.Popen[bytes], Path]]
     done: set[Task] = set()
     failed: dict[Task, str] = {}
@@ -323,7 +323,7 @@ def _start(
 
 
 def _reason(log: Path, code: int) -> str:
-    """The last thing a process said: its own error line, or the end of its traceback."""
+    """The error message of a process, or the end of its traceback."""
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     if not lines:
         return f"stopped by signal {-code}" if code < 0 else f"exit code {code}"

@@ -1,4 +1,4 @@
-"""Where the parts of a comparison lie, and how they are read back: a damaged one is named."""
+"""Paths of the parts of a comparison, and reading them back; errors name damaged files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ADVICE = "remove it and run the comparison again"
 
 
 class CellKey(NamedTuple):
-    """What one fit of one method is known by."""
+    """The identity of one fit of one method."""
 
     dataset: str
     method: str
@@ -66,7 +66,7 @@ class SplitFolder:
     folder: Path
 
     def cell(self, key: CellKey) -> Path:
-        """Says that a cell is finished, and with what result."""
+        """The file that marks a cell as finished and contains its result."""
         return self._file("cells", key, "json")
 
     def predictions(self, key: CellKey) -> Path:

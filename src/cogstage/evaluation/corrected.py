@@ -1,4 +1,4 @@
-"""Corrections in an evaluation: a verdict on a held-out pair tells the model part of the answer, and is reported."""
+"""Corrections in an evaluation: a correction of a held-out pair reveals part of the answer, so it is reported."""
 
 from __future__ import annotations
 
@@ -19,4 +19,4 @@ def correction_warnings(corrections: Corrections, vocabulary: Vocabulary, data: 
     both = len(judged & held_out)
     if not both:
         return []
-    return [f"{both} of {len(judged)} corrected pairs are {split} pairs: the model was told about what it is asked"]
+    return [f"{both} of {len(judged)} corrected pairs are {split} pairs, so the corrections reveal some of the answers"]

@@ -1,4 +1,4 @@
-"""Do the reasons carry the decision? Removal tests against controls, over the assumptions of each pair.
+"""Faithfulness of reasons: removal tests on the assumptions of each pair, with controls.
 
 Two counterfactuals are reported, never mixed. *Not recognised*: a triple's value is gone and the next reason steps in.
 *Not recalled*: an association is gone with all triples through it, and the weights of the others are taken again.
@@ -37,7 +37,7 @@ class Faithfulness:
     relation: str
     pairs: int  # predicted positive, and so measured
     head: np.ndarray  # (pairs,) clusters of the bootstrap
-    values: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (pairs,), NaN where undefined
+    values: dict[str, np.ndarray] = field(default_factory=dict)  # name -> (pairs,), NaN if undefined
     restated: int = 0  # reasons that restate their target or its inverse, over the whole split
     examined: int = 0  # reasons looked at for that
 
@@ -77,7 +77,7 @@ def measure_faithfulness(
     split: str = "test",
     progress: Progress = SILENT,
 ) -> Faithfulness:
-    """Everything that one model and the pairs of one relation can say; ``pairs`` are drawn by ``seed``."""
+    """All figures of one model on pairs of one relation; ``pairs`` are sampled with ``seed``."""
     given, target = data.pairs(relation, split), model.all_relations.index(relation)
     generator = np.random.default_rng(seed)
     chosen = np.sort(generator.choice(len(given), min(pairs, len(given)), replace=False))
@@ -149,7 +149,7 @@ def _measure(
 
 
 def _effective(assumptions: Removable) -> np.ndarray:
-    """On how many assumptions the decision rests: exp of the entropy of |share| among those that make it."""
+    """Effective number of assumptions in the decision: exp of the entropy of |share| among those that make it."""
     size = np.abs(assumptions.share)
     p = size / np.maximum(size.sum(1, keepdims=True), 1e-30)
     effective: np.ndarray = np.exp(-(p * np.log(np.where(p > 0, p, 1.0))).sum(1))

@@ -1,4 +1,4 @@
-"""The floor beside a model: rows that need no model, and a warning where one of them is too good."""
+"""The floor next to a model: rows that need no model, and a warning where one of them is too good."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def floor_warnings(floor: Mapping[str, Mapping[str, float]], model: Mapping[str,
             continue
         if rows[best] > TOO_GOOD:
             lines.append(
-                f"{relation}: {titles[best]} alone has AUROC {rows[best]:.3f}; the pairs give their answers away, "
-                "so figures on them say little about any model"
+                f"{relation}: {titles[best]} alone has AUROC {rows[best]:.3f}; the data set gives its answers away, "
+                "so its figures say little about any model"
             )
         if relation in model and rows[best] > model[relation]:
             lines.append(
@@ -71,7 +71,7 @@ def floor_warnings(floor: Mapping[str, Mapping[str, float]], model: Mapping[str,
 def add_floor(
     result: dict[str, Any], graph: Graph, data: Dataset, ranking_heads: int = 0, progress: Progress = SILENT
 ) -> list[str]:
-    """Put the floor beside the figures of a model (what ``evaluate`` gave) and return the warnings.
+    """Put the floor next to the figures of a model (what ``evaluate`` gave) and return the warnings.
 
     ``result`` gets ``floor`` (by relation and row) and ``warnings``.
     """
@@ -94,4 +94,4 @@ def floor_table(result: Mapping[str, Any]) -> Table:
             shown = [UNDEFINED if cell is None else interval_text(cell["value"], *cell["interval"]) for cell in cells]
             rows.append((relation, title, *shown))
     columns = ("relation", "row", *(TITLES[name] for name in names))
-    return Table(f"The floor on {result['split']} pairs: what needs no model", columns, tuple(rows), left=2)
+    return Table(f"Baselines that need no model, on {result['split']} pairs", columns, tuple(rows), left=2)

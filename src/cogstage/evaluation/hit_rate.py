@@ -1,4 +1,4 @@
-"""How often a candidate at a rank turns out to be a fact: what a ranked list is worth, measured on held-out facts."""
+"""Hit rates: how often a candidate at a rank is a fact, measured on held-out facts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BANDS = ((1, 1), (2, 3), (4, 10), (11, 30), (31, 100), (101, 300))
 
 
 class RelationScorer(Protocol):
-    """What is asked of a model."""
+    """What a model must provide."""
 
     def probabilities(self, head: np.ndarray, tail: np.ndarray, relation: str) -> np.ndarray:
         """Scores of pairs, higher is likelier."""

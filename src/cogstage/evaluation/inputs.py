@@ -1,4 +1,4 @@
-"""A data set frozen into one file, so that every cell of a comparison, today or next week, sees the same pairs."""
+"""A data set frozen into one file, so that all cells of a comparison use the same pairs."""
 
 from __future__ import annotations
 

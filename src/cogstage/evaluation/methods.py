@@ -60,7 +60,7 @@ DEFAULT = ("floor", "paper", "fresh", "cogstage-variants")
 
 
 class CogStageMethod:
-    """CogStage behind the same two calls as every baseline."""
+    """CogStage with the interface of a baseline."""
 
     def __init__(self, name: str, corrections: Corrections | None = None) -> None:
         self._name, self._variant = name, VARIANTS[name]
@@ -134,7 +134,7 @@ def expand(names: Iterable[str] | None) -> list[str]:
 
 
 def is_baseline(name: str) -> bool:
-    """Whether a row is something to be beaten."""
+    """Whether a row is a baseline."""
     return name not in VARIANTS
 
 

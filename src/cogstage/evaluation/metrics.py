@@ -33,7 +33,7 @@ BINS = 15
 
 
 def score(label: np.ndarray, probability: np.ndarray) -> dict[str, float]:
-    """All of :data:`METRICS` for one list of pairs; NaN where a measure is undefined (AUROC with one class only)."""
+    """All of :data:`METRICS` for one list of pairs; NaN if a measure is undefined (AUROC with one class only)."""
     label, probability = checked(label, probability)
     return {name: float(value[0]) for name, value in weighted(label, probability, np.ones((1, len(label)))).items()}
 
@@ -90,7 +90,7 @@ def _at_threshold(label: np.ndarray, probability: np.ndarray, weights: np.ndarra
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """part / whole, and 0 where there is nothing to divide by."""
+    """part / whole, and 0 if there is nothing to divide by."""
     result: np.ndarray = np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
     return result
 
@@ -111,7 +111,7 @@ def _over_thresholds(label: np.ndarray, probability: np.ndarray, weights: np.nda
 
 
 def auroc(label: np.ndarray, score: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """AUROC of scores of any range for each row of ``weights`` (B, M); NaN where one class is missing."""
+    """AUROC of scores of any range for each row of ``weights`` (B, M); NaN if one class is missing."""
     label, score = np.asarray(label, np.float64), np.asarray(score, np.float64)
     weights = np.ones((1, len(label))) if weights is None else np.asarray(weights, np.float64)
     if not len(label):

@@ -1,4 +1,4 @@
-"""Filtered ranking: where does the true tail stand among the relation's tails, other true ones left out?"""
+"""Filtered ranking: the rank of the true tail among the tails of the relation, without other true tails."""
 
 from __future__ import annotations
 

@@ -27,14 +27,14 @@ class RationaleMeasure(Protocol):
 
     @property
     def name(self) -> str:
-        """The file's name."""
+        """The name, which is also the file name."""
 
     @property
     def title(self) -> str:
-        """How it is called in tables."""
+        """The name shown in tables."""
 
     def values(self, predictions: Sequence[Prediction]) -> np.ndarray:
-        """One value per prediction, NaN where it is undefined."""
+        """One value per prediction, NaN if it is undefined."""
 
 
 def rationale_measures() -> list[RationaleMeasure]:

@@ -1,9 +1,8 @@
-"""A model against a reference set of others: pairs that someone judged, such as those of pharmacovigilance.
+"""Evaluation on a reference set: pairs labelled by others, such as those of pharmacovigilance.
 
 A pair names a head and either a tail or an outcome. An outcome stands for a set of concepts, any of which may be its
 tail: the score of the pair is the highest of them. Pairs whose terms the graph does not have are counted, not scored.
-Beside the model stand rows that know no pair, only how popular its terms are: a figure that does not beat them means
-nothing.
+For comparison, popularity rows use only how many facts the terms have: a model must beat them to be meaningful.
 """
 
 from __future__ import annotations
@@ -103,7 +102,7 @@ class MappedPairs:
 
 
 def map_pairs(reference: ReferenceSet, vocabulary: Vocabulary) -> MappedPairs:
-    """Look every name up; a pair without its head or without any of its tails is left out.
+    """Look up every name; a pair is left out if its head or all of its tails are missing.
 
     A name that no node has is matched as in a data set's hold-out: over spelling and word order, then over the salt of
     a drug. Where several nodes fit, the most frequent is taken.
@@ -183,7 +182,7 @@ class ReferenceResult:
         return Table(caption, ("score", "overall", "within outcome", *outcomes), rows, note=NOTE)
 
     def warnings(self) -> list[str]:
-        """What a reader must know before believing the figures."""
+        """Warnings about the figures."""
         lines = []
         if self.known:
             lines.append(
@@ -232,7 +231,7 @@ def evaluate_reference(
     relation: str,
     ppmi: Scorer,
 ) -> ReferenceResult:
-    """AUROC of ``scores`` on the reference set, overall and within outcome, beside popularity and PPMI.
+    """AUROC of ``scores`` on the reference set, overall and within outcome, next to popularity and PPMI.
 
     ``facts`` are the training facts of the model, whose relations count in ``relations``; ``ppmi`` gives the PPMI of
     pairs.

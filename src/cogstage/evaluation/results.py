@@ -152,7 +152,7 @@ class Comparison:
         return all(self.seeds(dataset, method, relation) for relation in self.relations(dataset))
 
     def best_baseline(self, dataset: str, relation: str, metric: str) -> str | None:
-        """The baseline with the best mean, floor included; None where there is none."""
+        """The baseline with the best mean, floor included; None if there is none."""
         sign = -1.0 if metric in LOWER_IS_BETTER else 1.0
         found = {
             method: sign * float(np.mean(self.values(dataset, method, relation, metric)))
@@ -270,7 +270,7 @@ class Comparison:
         return [cell for key, cell in self.cells.items() if key[:2] == (dataset, method)]
 
     def rows(self) -> Iterable[dict[str, Any]]:
-        """One row a data set, method, relation, seed and metric."""
+        """One row per data set, method, relation, seed and metric."""
         for (dataset, method, relation, seed), cell in sorted(self.cells.items()):
             extra = {name: cell[name] for name in ("seconds", "cpu_seconds", "peak_mb")}
             measured = {name: (found["value"], *found["interval"]) for name, found in cell["metrics"].items()}

@@ -1,4 +1,4 @@
-"""How sure a figure is: bootstrap over test pairs clustered by head, paired tests, Holm's correction."""
+"""Uncertainty of figures: bootstrap over test pairs clustered by head, paired tests, Holm's correction."""
 
 from __future__ import annotations
 
@@ -89,5 +89,5 @@ def holm(p: Mapping[str, float]) -> dict[str, float]:
 
 
 def mark(p: float) -> str:
-    """The usual stars."""
+    """Significance stars."""
     return "***" if p < 0.001 else "**" if p < 0.01 else "*" if p < 0.05 else ""

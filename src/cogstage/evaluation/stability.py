@@ -1,6 +1,6 @@
-"""Would another seed give the same reasons, and do the weights of associations mean anything?
+"""Stability of reasons over seeds, and ablations of the association weights.
 
-Stability is the mean Jaccard overlap of the top-K triples over pairs of models that differ in their seed, beside the
+Stability is the mean Jaccard overlap of the top-K triples over pairs of models that differ in their seed, next to the
 overlap of K triples drawn at random from those that each recognised. The ablations give all associations the same
 weight, and shuffle the entries of every parameter of stages 2 and 3.
 """

@@ -1,1 +1,1 @@
-"""Terms counted together; PPMI; the graph on disk; engines (one machine, Spark)."""
+"""The co-occurrence graph: counting, PPMI, storage, and engines for one machine and for Spark."""

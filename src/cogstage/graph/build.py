@@ -1,4 +1,4 @@
-"""Documents or coded records to a graph folder: read, find, count, choose the nodes, write."""
+"""Build a graph folder from documents or coded records: read, find terms, count, select nodes, write."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ COMMON_SHOWN = 10  # common words that are named
 
 @dataclass(frozen=True)
 class Built:
-    """What a build did."""
+    """The result of a build."""
 
     nodes: int
     edges: int
@@ -150,9 +150,9 @@ def build_graph(
         }
         work = WorkFolder(out, plan, resume)
         if options.private is not None and seed is not None:
-            progress.say("a seed was given: whoever knows it can remove the noise; leave it out for a real release")
+            progress.say("anyone who knows the seed can remove the noise; do not set `seed` for a real release")
         if work.dropped:
-            progress.say(f"unfinished work of an earlier build was dropped from {work.path} (`resume` continues it)")
+            progress.say(f"unfinished work in {work.path} was deleted (use `resume` to continue it)")
         try:
             own_seed = _seed(work, seed)
             finder, keys = Finder(words, options, own_seed), Keys(words, options.level)
@@ -160,7 +160,7 @@ def build_graph(
             hashes = None if lexicon is None or isinstance(lexicon, Lexicon) else file_hashes(expand(lexicon))
             built = _build(out, job, open_engine(engine, job, master), hashes, roll_up, vocabulary)
         except BaseException:
-            if work.is_empty():  # nothing there that would be worth going on with
+            if work.is_empty():  # there is no work to continue
                 work.remove()
             raise
         work.remove()
@@ -213,7 +213,7 @@ def _build(
 
 
 def _notice_matching(job: BuildJob, engine: Engine, census: Census) -> None:
-    """Say what context left out, and which common English words were counted as terms."""
+    """Report mentions left out by context, and common English words that were counted as terms."""
     lexicon, options = job.finder.lexicon, job.options
     if lexicon is None or options.private is not None:  # exact counts stay with a private build
         return
@@ -229,7 +229,7 @@ def _notice_matching(job: BuildJob, engine: Engine, census: Census) -> None:
             counts[lexicon.terms[term]] = int(census.units[number[key]])
     for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:COMMON_SHOWN]:
         if count:
-            job.bad.notice(f"{word!r}, a common English word, is a term of the lexicon; units that hold it", count)
+            job.bad.notice(f"{word!r}, a common English word, is a term of the lexicon; units that contain it", count)
 
 
 def _copies(job: BuildJob, engine: Engine) -> np.ndarray:
@@ -242,7 +242,7 @@ def _copies(job: BuildJob, engine: Engine) -> np.ndarray:
         copies = engine.signatures().copies()
         with new_file(path, durable=False) as temporary, temporary.open("wb") as handle:
             np.save(handle, copies)
-        job.progress.done(f"{len(copies):,} notes are nearly the same as an earlier one of their patient")
+        job.progress.done(f"{len(copies):,} notes are nearly identical to an earlier note of their patient")
     found: np.ndarray = np.load(path)
     return found
 
@@ -310,7 +310,7 @@ def _released(
 
 
 def _check_not_empty(n_nodes: int, n_edges: int, options: BuildOptions) -> None:
-    """Raise where nothing was counted together, and name the option that decides it."""
+    """Raise if there are no edges, and name the option to change."""
     if n_edges:
         return
     if options.private is not None:
@@ -335,7 +335,7 @@ def _check_not_empty(n_nodes: int, n_edges: int, options: BuildOptions) -> None:
 
 
 def _private_meta(made_with: dict[str, Any], options: BuildOptions, seed: int | None) -> dict[str, Any]:
-    """What may be said of a private graph: nothing that was counted exactly."""
+    """The metadata of a private graph: no exact counts."""
     assert options.private is not None
     exact = ("inputs", "documents", "units", "groups", "years", "skipped")
     private = {**made_with["private"], "noise": "discrete Laplace"}
@@ -347,7 +347,7 @@ def _private_meta(made_with: dict[str, Any], options: BuildOptions, seed: int | 
 
 
 def _seed(work: WorkFolder, seed: int | None) -> int:
-    """The seed of this build; one that nobody gave is kept with the work, so that ``resume`` uses the same."""
+    """The seed of this build; a generated seed is stored with the work, so that ``resume`` uses the same one."""
     path = work.path / "seed.json"
     if path.exists():
         return int(json.loads(path.read_text(encoding="utf-8")))

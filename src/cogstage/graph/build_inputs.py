@@ -52,7 +52,7 @@ def open_lexicon(
 ) -> Lexicon | None:
     """The lexicon, read if it is given as tables; None where codes are counted."""
     if lexicon is None and stop_list:
-        raise UsageError("`stop_list` leaves out terms of a lexicon; give `lexicon` too, or neither")
+        raise UsageError("`stop_list` removes terms from a lexicon and requires `lexicon`")
     if lexicon is None or isinstance(lexicon, Lexicon):
         return lexicon
     progress.start("Reading the lexicon")

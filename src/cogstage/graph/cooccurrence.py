@@ -1,4 +1,4 @@
-"""The co-occurrence graph: nodes, edges with counts, and the folder that holds it."""
+"""The co-occurrence graph: nodes, edges with counts, and its folder."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Graph:
 
     @cached_property
     def examples(self) -> Examples | None:
-        """Documents and sentences kept of each pair; None where none were kept. Lost when graphs are merged."""
+        """Example documents and sentences of each pair; None if there are none. Dropped when graphs are merged."""
         return None if self.examples_file is None else Examples.read(self.examples_file, self.n_nodes)
 
     def ppmi(self, shift: float = 0.0, smoothing: float = 1.0) -> sp.csr_matrix:

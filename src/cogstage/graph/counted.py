@@ -25,5 +25,5 @@ class Years:
             self.last = other.last if self.last is None else max(self.last, other.last)
 
     def as_meta(self) -> list[int] | None:
-        """For ``meta.json``; None where no document had a date."""
+        """For ``meta.json``; None if no document had a date."""
         return None if self.first is None or self.last is None else [self.first, self.last]

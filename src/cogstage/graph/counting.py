@@ -1,4 +1,4 @@
-"""Pair counts of a block of rows: by source term, with the symmetric half alone, several threads, bounded buffers."""
+"""Pair counts of a block of rows: by source term, upper half only, several threads, bounded buffers."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from cogstage.errors import CogstageError
 from cogstage.graph import kernels
 from cogstage.graph.edges import Edges
 
-compiled: Any = kernels  # numba's own types say too little for a checker
+compiled: Any = kernels  # numba's types are too imprecise for the type checker
 SLOTS = 2 << 20  # room for the targets of one range of sources before they are moved together
-SMALL = 50_000  # rows below which threads cost more than they give
+SMALL = 50_000  # number of rows below which threads do not pay off
 
 
 def n_threads() -> int:
-    """Threads that counting uses: the cores this process may run on."""
+    """Number of threads for counting: the cores that this process may use."""
     return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 @dataclass(frozen=True)
 class Rows:
-    """``term[r]`` occurs in ``unit[r]`` of ``group[r]`` (a patient, or the document where there are none)."""
+    """``term[r]`` occurs in ``unit[r]`` of ``group[r]`` (a patient, or the document if there are none)."""
 
     group: np.ndarray  # uint64 (R,)
     unit: np.ndarray  # int64 (R,)
@@ -199,7 +199,7 @@ class Counter:
             first = last
 
     def buffers(self, slots: int) -> list[np.ndarray]:
-        """Room for that many pairs."""
+        """Allocate buffers for this many pairs."""
         columns = [np.empty(slots, np.int32) for _ in range(3 if self.with_groups else 2)]
         return columns if self.lag is None else [*columns, np.empty((slots, 3), np.int32)]
 

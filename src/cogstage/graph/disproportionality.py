@@ -31,7 +31,7 @@ class Population:
 
     @classmethod
     def from_meta(cls, made_with: Mapping[str, Any]) -> Population | None:
-        """From what a graph says of itself; None where it has no totals (private, imported, PPMI values)."""
+        """Read from the metadata of a graph; None if it has no totals (private, imported, PPMI values)."""
         if made_with.get("private") or made_with.get("values") == "ppmi":
             return None
         per = made_with.get("per")
@@ -56,7 +56,7 @@ class Margins:
     ) -> Margins | None:
         """The graph's own margins; without totals those of its pairs, each pair of terms counted once as a unit.
 
-        None for a graph that holds PPMI values in place of counts.
+        None for a graph that holds PPMI values instead of counts.
         """
         note = "" if privacy == "none" else f"; {privacy}"
         if population is not None and population.total >= int(term_count.max(initial=0)):
@@ -69,7 +69,7 @@ class Margins:
 
 
 def disproportionality(both: np.ndarray, first: np.ndarray, second: np.ndarray, total: float) -> np.ndarray:
-    """ROR, PRR and IC of pairs, each as value, lower and upper end: (M,) counts -> (M, 3, 3); NaN where both is 0.
+    """ROR, PRR and IC of pairs, each as value, lower and upper end: (M,) counts -> (M, 3, 3); NaN if both is 0.
 
     ``both`` units have the two terms, ``first`` and ``second`` have each, of ``total``.
     """

@@ -1,4 +1,4 @@
-"""Counted pairs as arrays: what passes between counting, privacy and the graph folder."""
+"""Counted pairs as arrays, used by counting, privacy and the graph folder."""
 
 from __future__ import annotations
 

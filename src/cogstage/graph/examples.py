@@ -1,7 +1,7 @@
 """Examples of counted pairs: documents that name both terms, with the sentences that do.
 
 Gathered by a second pass over the documents once the edges are known. What the pass holds is two bytes per edge and a
-buffer; examples go to disk as they are met and are sorted there by pairs, range by range.
+buffer; examples go to disk as they are seen and are sorted there by pairs, range by range.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PATIENTS = (
 
 
 def keep_examples(folder: Path, job: BuildJob, nodes: Nodes, copies: np.ndarray) -> int:
-    """Write ``examples.parquet`` beside the edges in ``folder``; how many examples it has."""
+    """Write ``examples.parquet`` next to the edges in ``folder``; how many examples it has."""
     source, target, _ = read_columns(folder / EDGES, ("source", "target", "count"))
     edges = _Edges(source, target, len(nodes))
     reader = job.open_again()
@@ -88,7 +88,7 @@ class _Edges:
         return len(self._key)
 
     def between(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """-1 where there is none."""
+        """-1 if there is none."""
         key = low.astype(np.int64) * self._nodes + high
         at = np.minimum(np.searchsorted(self._key, key), max(len(self) - 1, 0))
         return np.where(self._key[at] == key, at, -1) if len(self) else np.full(len(key), -1)

@@ -1,4 +1,4 @@
-"""Writing a graph folder from a stream of edges, so that a graph need not fit memory; equal content is equal bytes."""
+"""Write a graph folder from a stream of edges that need not fit in memory. Equal content gives equal bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from cogstage.graph.edges import Edges
 
-ROW_GROUP = 1 << 20  # rows per row group, whatever the size of the pieces that come
+ROW_GROUP = 1 << 20  # rows per row group, regardless of the size of the pieces that come
 EDGES, ORDER, EXAMPLES = "edges.parquet", "order.parquet", "examples.parquet"
 SCHEMA = pa.schema([("source", pa.int32()), ("target", pa.int32()), ("count", pa.int64())])
 ORDER_COLUMNS = ("source_first", "target_first", "same_day")
@@ -37,7 +37,7 @@ def write_edges(folder: Path, edges: Iterable[Edges], order: bool = False) -> in
 
 
 class _Table:
-    """A Parquet file whose row groups have one size, whatever the size of the pieces that are added."""
+    """A Parquet file whose row groups have one size, regardless of the size of the pieces that are added."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._writer, self._schema = pq.ParquetWriter(path, schema, compression="zstd"), schema

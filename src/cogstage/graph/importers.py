@@ -1,4 +1,4 @@
-"""Graphs that others counted: a table of edges, the files of Finlayson et al. 2014, the pickles of X-MedRELA."""
+"""Import existing counts: a table of edges, the files of Finlayson et al. (2014), the pickle files of X-MedRELA."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def import_edges(
         if count is None:
             continue
         if one == other:
-            bad.report(f"{row.where('target')}: {row['target']!r} is joined to itself")
+            bad.report(f"{row.where('target')}: {row['target']!r} has an edge to itself")
             continue
         if pairs.setdefault((min(one, other), max(one, other)), count) != count:
             bad.report(f"{row.where('count')}: the pair occurs twice with different counts")
@@ -129,7 +129,7 @@ def _whole(row: Row, column: str, bad: BadRows, least: int = 1) -> int | None:
     except (TypeError, ValueError, OverflowError):
         number = None
     if number is None or not least <= number < 2**63:
-        bad.report(f"{row.where(column)}: {str(value)[:40]!r} is not a whole number from {least} on")
+        bad.report(f"{row.where(column)}: {str(value)[:40]!r} is not a whole number of at least {least}")
         return None
     return number
 
@@ -198,7 +198,7 @@ def _mapping(path: Path | str) -> dict[Any, Any]:
 
 
 def _unique_names(named: Sequence[tuple[Any, Any]]) -> list[str]:
-    """A key for each id: its name, with the id behind it where a name is there twice."""
+    """A key for each id: its name, followed by the id if the name occurs twice."""
     seen: set[str] = set()
     keys = []
     for node, name in named:
@@ -249,7 +249,7 @@ def import_finlayson(
         parts.append(block[known])
         progress.advance(len(block))
     pairs = np.concatenate(parts)
-    # a pair that stands in both directions is one pair
+    # a pair that occurs in both directions is one pair
     source, target, count = _highest(np.searchsorted(ids, pairs[:, :2]), pairs[:, 2])
     progress.done(f"{len(ids):,} {level}s, {len(count):,} pairs")
     if len(count) == 0:
@@ -292,7 +292,7 @@ def _published(folder: Path, name: str) -> Path:
 
 
 def _texts(path: Path) -> dict[str, str]:
-    """A two-column list as id -> text; the first text of an id stays. The strings are Latin-1 where not UTF-8."""
+    """A two-column list as id -> text; the first text of an id stays. The strings are Latin-1 if not UTF-8."""
     from cogstage.tables import open_bytes
 
     found: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What a graph looks like: sizes, degrees, the largest counts, and a picture of the degrees."""
+"""Describe a graph: sizes, degrees, largest counts, and a plot of the degrees."""
 
 from __future__ import annotations
 

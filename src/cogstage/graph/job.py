@@ -1,4 +1,4 @@
-"""A build as the engines see it: what to read, what to look for, how to count, and where to keep the work."""
+"""A build job for the engines: what to read, what to find, how to count, and where to keep the work."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class BuildJob:
     finder: Finder
     keys: Keys
     work: WorkFolder
-    memory: int  # bytes that counting may hold
+    memory: int  # memory limit for counting, in bytes
     workers: int | None  # annotating processes; None for all cores
     seed: int  # of the hashes of this build
-    given_seed: int | None  # that a test asked for; None in earnest
+    given_seed: int | None  # given by a test; None otherwise
     bad: BadRows
     progress: Progress
     years: Years = field(default_factory=Years)  # of the documents; complete once they are read

@@ -30,7 +30,7 @@ class Example:
     """A document that names both terms of a pair."""
 
     document: str  # its identifier
-    sentences: tuple[str, ...]  # one that names both, or one for each term; none where there is no text
+    sentences: tuple[str, ...]  # one that names both, or one for each term; none if there is no text
 
 
 class Examples:

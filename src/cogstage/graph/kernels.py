@@ -1,7 +1,7 @@
 """The inner loops of counting, compiled: sort rows, find units, count the pairs of a range of source terms.
 
 A row is (group, unit, term): ``term`` occurs in ``unit``, which belongs to ``group`` (the patient, or the document
-itself where there are no patients). Units are (group, unit) pairs. All kernels release the interpreter lock; the
+itself if there are no patients). Units are (group, unit) pairs. All kernels release the interpreter lock; the
 caller spreads ranges over threads.
 """
 

@@ -1,4 +1,4 @@
-"""Adding up the graphs of several sites or months."""
+"""Merge graphs, for example of several sites or months."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TOTALS = ("documents", "units", "groups", "skipped")
 
 
 def merge_graphs(graphs: Sequence[Graph], names: Sequence[str] | None = None) -> Graph:
-    """The graph whose counts are the sums of those of ``graphs``; ``names`` is what messages call them.
+    """The graph whose counts are the sums of those of ``graphs``; ``names`` are used in messages.
 
     Sums are exact where no unit of counting lies in two graphs: always for documents and sentences, and for windows,
     visits and patients if no patient is in two of them. What may not hold is written to ``made_with["merged"]``.
@@ -83,7 +83,7 @@ def _check_alike(made: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Non
 
 
 def _vocabulary(terms: list[str], graphs: Sequence[Graph], maps: Sequence[np.ndarray]) -> Vocabulary:
-    """All nodes, counts added; what the first graph that knows a node calls it."""
+    """All nodes with summed counts; names come from the first graph that has the node."""
     count = np.zeros(len(terms), np.int64)
     concept, name, kind = list(terms), list(terms), [""] * len(terms)
     synonyms: set[tuple[str, int]] = set()
@@ -102,7 +102,7 @@ def _vocabulary(terms: list[str], graphs: Sequence[Graph], maps: Sequence[np.nda
 
 
 def _made_with(made: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, Any]:
-    """The options of all, the sums of their totals, and what the sums are worth."""
+    """The shared options, the summed totals, and notes on the accuracy of the sums."""
     first = dict(made[0])
     result = {**first, "how": "merge", "licences": licences_of(*made)}
     for total in TOTALS:

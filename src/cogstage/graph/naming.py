@@ -1,4 +1,4 @@
-"""What nodes are called: by the lexicon, by a vocabulary, or by records, as far as that tells of no single patient."""
+"""Names of nodes: from the lexicon, from a vocabulary, or from records, unless a name could reveal a patient."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Names = Callable[[Iterable[str]], CodeNames]
 
 
 def may_be_shown(name: NameCount, options: BuildOptions) -> bool:
-    """Whether a name that a source gives may stand in the graph.
+    """Whether a name from the source may be included in the graph.
 
     A record's own words can be those of one patient. In a suppressed graph they must be shared by as many patients as
     a term must; in a private graph only names from a vocabulary are shown, since nothing else was noised.

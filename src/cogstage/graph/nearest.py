@@ -1,4 +1,4 @@
-"""The known names nearest to a mistyped one, found through shared three-letter pieces and ranked by likeness."""
+"""Names similar to a mistyped one, found by shared trigrams and ranked by similarity."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class NearNames:
         self._size = lengths - 2
 
     def nearest(self, text: str, most: int = 5) -> list[str]:
-        """At most ``most`` names, the likeliest first; none if nothing is near."""
+        """At most ``most`` names, most similar first; none if nothing is similar."""
         codes = _codes(f"\x01{text}\x01")
         if len(codes) < 3 or not len(self._grams):
             return []

@@ -1,4 +1,4 @@
-"""What a graph is built with: every option, its default, and what it means."""
+"""Options of a graph build, with defaults."""
 
 from __future__ import annotations
 

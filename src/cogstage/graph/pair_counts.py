@@ -1,4 +1,4 @@
-"""Counts and PPMI of pairs of nodes, ready to be looked up by the million.
+"""Fast lookup of counts and PPMI for many pairs of nodes.
 
 Flat arrays that can be stored with a model and mapped from one file by several processes.
 """
@@ -22,7 +22,7 @@ from cogstage.graph.vocabulary import Vocabulary
 class PairCounts:
     """One half of the symmetric counts as CSR rows with sorted columns above the diagonal, and each node's total.
 
-    PPMI is max(0, log(n_ij·N / (n_i·n_j))). A graph imported with PPMI values in place of counts has ``scale`` > 0:
+    PPMI is max(0, log(n_ij·N / (n_i·n_j))). A graph imported with PPMI values instead of counts has ``scale`` > 0:
     there PPMI is n_ij / scale.
     """
 
@@ -63,7 +63,7 @@ class PairCounts:
         return self.look_up(one, other)[0]
 
     def ppmi(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-        """PPMI of pairs of nodes, 0 where they were never counted together: (M,), (M,) -> (M,) float32."""
+        """PPMI of pairs of nodes, 0 if they were never counted together: (M,), (M,) -> (M,) float32."""
         return self.look_up(one, other)[1]
 
     def look_up(self, one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -99,7 +99,7 @@ class PairCounts:
 
 @numba.njit(cache=True, nogil=True)
 def position(start: Any, other: Any, row: int, wanted: int) -> int:
-    """Where (row, wanted) stands in CSR arrays with sorted columns; -1 if it is not there."""
+    """The position of (row, wanted) in CSR arrays with sorted columns; -1 if there is none."""
     low, high = start[row], start[row + 1]
     end = high
     while low < high:

@@ -1,4 +1,4 @@
-"""Which of two nodes patients have first, ready to be looked up by the million.
+"""Fast lookup of which of two nodes came first, for many pairs.
 
 Flat arrays that can be stored with a model and mapped from one file by several processes.
 """
@@ -28,7 +28,7 @@ class PairOrder:
 
     @classmethod
     def from_graph(cls, graph: Graph) -> PairOrder | None:
-        """The order in time of a graph; None where it was not counted."""
+        """The order in time of a graph; None if it was not counted."""
         if graph.in_order is None:
             return None
         kept = graph.in_order.any(axis=1)
@@ -55,7 +55,7 @@ class PairOrder:
     def lean(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
         """o(i,j) = (patients with i first - patients with j first) / (patients + 4), in [-1, 1]: (M,) float32.
 
-        0 where nothing is known; o(j,i) = -o(i,j).
+        0 if nothing is known; o(j,i) = -o(i,j).
         """
         cells = self.look_up(one, other)
         lean: np.ndarray = (cells[:, 0] - cells[:, 1]) / (cells.sum(1) + SHRINK)

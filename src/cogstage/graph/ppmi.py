@@ -19,7 +19,7 @@ CHUNK = 1 << 20  # edges whose logarithms are held at a time
 class Ppmi:
     """PPMI as a matrix whose values are computed from one half of the counts whenever they are needed.
 
-    It holds nothing of the size of the graph but the edges that it was given. Entry (i, j) is
+    It uses no memory of the size of the graph besides the given edges. Entry (i, j) is
     max(0, level_ij - row_i - context_j - shift), where level_ij is log n_ij, or n_ij / ``scale`` if that is not 0.
     """
 

@@ -1,6 +1,6 @@
 """What can be shared: suppression of small counts, and differentially private release.
 
-Private release protects one patient (one document, where there are no patients): two data sets that differ in one of
+Private release protects one patient (one document, if there are no patients): two data sets that differ in one of
 them give graphs whose probabilities differ by at most a factor e^ε, up to δ.
 
 1. A patient adds 1 to each of at most M pairs (which ones, a keyed hash decides), so the counts of two neighbouring
@@ -65,7 +65,7 @@ def bounded_edges(rows: Rows, key: np.ndarray, most: int, seed: int, lag: int | 
 
 
 def release(edges: Iterable[Edges], private: Private, noise: np.random.Generator) -> Iterator[Edges]:
-    """The edges with noise, those below the threshold left out; order, where there is any, with noise of its own."""
+    """The edges with noise, those below the threshold left out; order, if there is any, with noise of its own."""
     for part in edges:
         ordered = part.order is not None
         least, p = threshold(private, ordered), -math.expm1(-1 / noise_scale(private, ordered))
@@ -79,12 +79,12 @@ def release(edges: Iterable[Edges], private: Private, noise: np.random.Generator
 
 
 def noise_from(seed: int | None) -> np.random.Generator:
-    """Where noise comes from: the operating system's entropy, kept nowhere, unless a test gives a seed."""
+    """The source of noise: entropy of the operating system, which is not stored, unless a test gives a seed."""
     return np.random.default_rng(None if seed is None else [seed, 0x5EED])
 
 
 def fresh_seed() -> int:
-    """A seed nobody knows, for hashes that must not be repeatable outside this build."""
+    """A random secret seed, for hashes that must not be reproducible outside this build."""
     return secrets.randbits(62)
 
 

@@ -1,4 +1,4 @@
-"""Codes become the concepts people reason about: through OMOP's vocabulary tables or a table of parents."""
+"""Roll-up: replace codes by broader concepts, through OMOP vocabulary tables or a table of parents."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEVELS = "standard, ingredient, atc1 to atc5, snomed1 to snomed9"
 
 @dataclass(frozen=True)
 class RollUp:
-    """The concepts that take the place of a code (one or several), and what vocabularies call them.
+    """The concepts that replace each code (one or several), and their names.
 
     A code without an entry stays as it is.
     """
@@ -142,7 +142,7 @@ def _rows(files: list[Path], required: list[str], optional: list[str] | None = N
 
 
 def roll_up_graph(graph: Graph, roll_up: RollUp) -> Graph:
-    """The graph with its codes rolled up, where the sums of its counts are exact; else an error that says why not.
+    """Roll up the codes of a graph; raise if the summed counts would not be exact.
 
     A unit that has two codes of one concept must count once for it. Counts alone tell that only if no two such codes
     share a unit: their edge must be missing because they were never together, not because it was left out.

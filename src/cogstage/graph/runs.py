@@ -1,7 +1,7 @@
-"""The work folder beside a graph that is being built: runs of rows on disk, read back in ranges of groups.
+"""The work folder next to a graph that is being built: runs of rows on disk, read back in ranges of groups.
 
-A run appears whole or not at all, and so do the edges of a finished block. What is there after a kill is work that
-need not be done again.
+A run appears whole or not at all, and so do the edges of a finished block. After a kill, finished runs and blocks need
+not be computed again.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def read_rows(runs: list[Run], keys: Keys, low: int = 0, high: int = 2**64) -> R
 
 
 class WorkFolder:
-    """Runs and counted blocks of one build, under a hidden name beside the graph."""
+    """Runs and counted blocks of one build, under a hidden name next to the graph."""
 
     def __init__(self, out: Path, plan: dict[str, Any], resume: bool) -> None:
         self.path = out.parent / f".{out.name}.work"
@@ -76,7 +76,7 @@ class WorkFolder:
                 self.dropped = there is not None
                 shutil.rmtree(self.path)
         try:
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)  # hashes of patients are nobody else's
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)  # contains hashes of patients
             write_text(self.path / PLAN, to_json(plan), durable=False)
         except OSError as error:
             raise UsageError(f"{out} cannot be written: {error.strerror or error}") from error
@@ -129,7 +129,7 @@ class WorkFolder:
         return not any(self.path.glob("*-*.npy"))
 
     def remove(self) -> None:
-        """Nothing of the work is needed any more."""
+        """Remove all work files."""
         shutil.rmtree(self.path, ignore_errors=True)
 
 
@@ -171,7 +171,7 @@ def merge_sorted(blocks: Sequence[np.ndarray], n_nodes: int, most: int) -> Itera
 
 
 def add_up(stored: np.ndarray) -> Edges:
-    """Sorted edges from unsorted ones with doubles, whose counts are added."""
+    """Sorted edges from unsorted ones with duplicates, whose counts are added."""
     key = (stored["source"].astype(np.int64) << 32) | stored["target"]
     by_key = np.argsort(key, kind="stable")
     key = key[by_key]

@@ -1,4 +1,4 @@
-"""From documents to rows: which key was seen in which unit of which group, the same on every engine.
+"""From documents to rows (which key occurs in which unit of which group), identical on every engine.
 
 Groups and units are 64-bit hashes of identifiers, so that no table of patients or documents is kept in memory and
 every worker numbers them alike.
@@ -29,7 +29,7 @@ SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def number_of(*parts: str, salt: int = 0) -> int:
-    """A 64-bit number for an identifier; with a salt that nobody knows it cannot be guessed back."""
+    """A 64-bit number for an identifier; with a secret salt it cannot be reversed."""
     text = "\0".join(parts).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(text, digest_size=8, salt=salt.to_bytes(8, "little")).digest(), "little")
 
@@ -58,7 +58,7 @@ def usable(
         elif options.until is not None and document.date is not None and document.date > options.until:
             bad.notice(f"documents after {options.until}, left out")
         elif copies is not None and len(copies) and document.text and _is_in(copies, document_key(document)):
-            bad.notice("notes nearly the same as an earlier one of the patient, not counted again")
+            bad.notice("notes that are nearly identical to an earlier note of the patient, not counted")
         else:
             if years is not None:
                 years.add(document.date)
@@ -80,7 +80,7 @@ class FoundRows:
 
 
 class Keys:
-    """The keys of nodes: those of the lexicon at the level asked for, then codes as they are met.
+    """The keys of nodes: those of the lexicon at the level asked for, then codes as they are seen.
 
     Rows are found under running numbers. Once all codes are known, :meth:`seal` sorts the keys; from then on a key's
     number is its rank, so that nodes, which are some of the keys in the same order, need no sorting of their own.
@@ -125,7 +125,7 @@ class Keys:
 
 
 class Finder:
-    """Finds keys in documents: what one worker does, here or on Spark."""
+    """Finds keys in documents; the work of one process, locally or on Spark."""
 
     def __init__(self, lexicon: Lexicon | None, options: BuildOptions, salt: int = 0) -> None:
         if lexicon is None and options.content in ("text", "both"):
@@ -161,7 +161,7 @@ class Finder:
         index, sentence, term = self._terms(documents, sentences)
         of_codes, code_numbers, codes = self._codes(documents)
         index = np.concatenate([index, of_codes])
-        sentence = np.concatenate([sentence, np.full(len(of_codes), -1, np.int32)])  # codes stand in no sentence
+        sentence = np.concatenate([sentence, np.full(len(of_codes), -1, np.int32)])  # codes occur in no sentence
         return index, sentence, np.concatenate([term, code_numbers]), codes
 
     def _days(self, documents: Sequence[Document]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Reading other people's pickles without running anything in them."""
+"""Read pickle files without running any code in them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PlainUnpickler(_Unpickler):
         super().__init__(self)
 
     def read(self, count: int) -> bytes:
-        """So many bytes; a length beyond the end of the file is refused before room is made for it."""
+        """Read ``n`` bytes; refuse a length beyond the end of the file before allocating memory."""
         if count > self._size:
             raise pickle.UnpicklingError("its stated length is wrong")
         return self._handle.read(count)
@@ -36,11 +36,11 @@ class PlainUnpickler(_Unpickler):
         return self._handle.readline()
 
     def find_class(self, module: str, name: str) -> Any:
-        """No class and no function is ever looked up."""
+        """Refuse every class and function."""
         raise pickle.UnpicklingError(f"it refers to {module}.{name}")
 
     def persistent_load(self, key: Any) -> Any:
-        """Nor anything that lies outside the file."""
+        """Refuse references outside the file."""
         raise pickle.UnpicklingError("it refers to something outside the file")
 
     def _set_items(self) -> None:
@@ -80,7 +80,7 @@ class PlainUnpickler(_Unpickler):
 
 
 def read_plain_pickle(path: Path | str) -> Any:
-    """The content of a pickle that holds plain data alone; any other is refused in one line."""
+    """Read a pickle file of plain data; raise for anything else."""
     path = Path(path)
     try:
         with path.open("rb") as handle:

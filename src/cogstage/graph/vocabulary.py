@@ -1,4 +1,4 @@
-"""The nodes of a graph: keys, names, types and the loose look-up of what a person types."""
+"""The nodes of a graph: keys, names, types, and lookup of user input."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Vocabulary:
         return found
 
     def find(self, text: str) -> int:
-        """The node a person means by ``text``; an unknown one raises with the nearest known names."""
+        """Find the node for ``text``; raise with suggestions if there is none."""
         node = self.index.get(text, self.casefolded.get(casefold_text(text)))
         if node is None:
             raise UnknownTerm(text, self.suggest(text))
@@ -81,12 +81,12 @@ class Vocabulary:
         return NearNames(list(self.casefolded))
 
     def suggest(self, text: str, most: int = 5) -> list[str]:
-        """Names nearest to ``text``, best first."""
+        """Names most similar to ``text``, best first."""
         near = self._near.nearest(casefold_text(text)[:200], 3 * most)
         return list(dict.fromkeys(self.name[self.casefolded[match]] for match in near))[:most]
 
     def write(self, folder: Path, file: str = "terms.parquet") -> None:
-        """Write ``terms.parquet`` (and ``synonyms.parquet`` where there are any) into ``folder``."""
+        """Write ``terms.parquet`` (and ``synonyms.parquet`` if there are any) into ``folder``."""
         table = pa.table(
             {
                 "id": pa.array(np.arange(len(self), dtype=np.int32)),

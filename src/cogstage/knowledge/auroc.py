@@ -6,7 +6,7 @@ import numpy as np
 
 
 def auroc(label: np.ndarray, score: np.ndarray) -> float | None:
-    """Area under the ROC curve, ties at the mean rank; None where one class is missing."""
+    """Area under the ROC curve, ties at the mean rank; None if one class is missing."""
     positive = label > 0
     n_positive, n_negative = int(positive.sum()), int((~positive).sum())
     if not n_positive or not n_negative:

@@ -1,4 +1,4 @@
-"""The data set: training, dev and test pairs for each relation, and the guard over what a model may be fitted on."""
+"""Data sets: train, dev and test pairs per relation, and the view that models are fitted on."""
 
 from __future__ import annotations
 

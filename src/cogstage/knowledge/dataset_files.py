@@ -17,7 +17,7 @@ from cogstage.knowledge.negatives import Drawn
 
 
 def count_facts(facts: Located, side: np.ndarray, drawn: Drawn) -> dict[str, dict[str, int]]:
-    """Facts by relation and split, as Table 1 of the paper has them, with the negatives beside them and a total."""
+    """Facts by relation and split, as Table 1 of the paper has them, with the negatives next to them and a total."""
     rows: dict[str, dict[str, int]] = {}
     for index, relation in enumerate(facts.relations):
         sizes = np.bincount(side[(facts.relation == index) & (side >= 0)], minlength=3).tolist()

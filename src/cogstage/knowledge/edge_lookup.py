@@ -1,4 +1,4 @@
-"""Counts and PPMI of chosen pairs, read from a graph's sorted edges: no matrix is made, so a build stays small."""
+"""Counts and PPMI of selected pairs, read from sorted edges without building a matrix."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BLOCK = 1 << 22  # edges looked at together
 
 
 class EdgeLookup:
-    """The edges of a graph, ready to be asked about pairs of nodes."""
+    """Lookup of pairs of nodes in the edges of a graph."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -37,7 +37,7 @@ class EdgeLookup:
     def ppmi(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
         """PPMI of each pair, as :meth:`Graph.ppmi` has it."""
         together = self.counts(one, other)
-        if self._graph.made_with.get("values") == "ppmi":  # imported with PPMI values in place of counts
+        if self._graph.made_with.get("values") == "ppmi":  # imported with PPMI values instead of counts
             return np.asarray(together / float(self._graph.made_with["scale"]))
         expected = self._marginal[one] * self._marginal[other] / max(self._marginal.sum(), 1.0)
         ratio = np.divide(together, expected, out=np.ones(len(together)), where=together > 0)

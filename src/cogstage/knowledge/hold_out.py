@@ -1,4 +1,4 @@
-"""Pairs that others judged, kept out of a data set altogether, so that a model can be measured on them."""
+"""Pairs of a reference set, held out of a data set so that a model can be evaluated on them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class HoldOut:
 
 
 def taken_out(facts: Located, held: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:
-    """Which facts (of any relation, in either direction) join a held-out pair, and how many of each relation."""
+    """Find the facts (of any relation and direction) between held-out pairs, and count them per relation."""
     mask: np.ndarray = np.isin(facts.pair, held)
     counts = Counter(facts.relations[index] for index in facts.relation[mask].tolist())
     return mask, dict(sorted(counts.items()))

@@ -1,4 +1,4 @@
-"""The leakage report: how much of the answer can be had without understanding anything."""
+"""The leakage report: how well simple scores predict the labels."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def leakage_report(
 
 
 def _overlap(facts: Located) -> list[dict[str, Any]]:
-    """Jaccard overlap of each two relations, as they stand and with one turned round (pairs of nodes)."""
+    """Jaccard overlap of each two relations, as they stand and with one swapped (pairs of nodes)."""
     nodes = int(max(facts.head.max(initial=0), facts.tail.max(initial=0))) + 1
     forward, backward = [], []
     for index in range(len(facts.relations)):
@@ -94,7 +94,7 @@ def _several(facts: Located) -> dict[str, Any]:
 
 
 def _across(facts: Located, side: np.ndarray, negatives: Mapping[str, Drawn], concepts: Concepts) -> dict[str, int]:
-    """How many unordered pairs of concepts stand in two splits, among the facts and among all pairs: must be 0."""
+    """How many unordered pairs of concepts occur in two splits, among the facts and among all pairs: must be 0."""
     positives = [np.unique(facts.pair[side == split]) for split in range(3)]
     result = {"facts": _in_two(positives)}
     for mode, drawn in negatives.items():
@@ -247,7 +247,7 @@ def _warnings(report: Mapping[str, Any]) -> list[str]:
                 lines.append(f"{row['relation']} and {row['other']} share {share} of their pairs ({kind} relations)")
     for what, count in report["pairs of concepts across splits"].items():
         if count:
-            lines.append(f"{count} pairs of concepts stand in two splits ({what})")
+            lines.append(f"{count} pairs of concepts are in two splits ({what})")
     for mode, by_relation in report[BY_SPLIT].items():
         for relation, splits in by_relation.items():
             off = [f"{value:.2f} in {name}" for name, value in splits.items() if _beats(value, SUSPICIOUS_DEGREE)]
@@ -265,5 +265,5 @@ def _warnings(report: Mapping[str, Any]) -> list[str]:
 
 
 def _beats(value: float | None, bar: float) -> bool:
-    """Whether a score tells the labels apart; upside down it does so just as well."""
+    """Whether a score separates the labels, in either direction."""
     return value is not None and max(value, 1 - value) > bar

@@ -1,4 +1,4 @@
-"""The leakage report and the counts of a data set as text that a person reads."""
+"""The leakage report and the counts of a data set as text."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def leakage_text(report: Mapping[str, Any], counts: Mapping[str, Mapping[str, in
 
     shares = report["share of pairs that co-occur"]
     rows = [[relation, *(row[key] for key in ("facts", *modes))] for relation, row in shares.items()]
-    lines += [f"Share of pairs that co-occur in the graph (the paper found {PAPER_CO_OCCURRENCE:.1%} of its pairs)", ""]
+    lines += [f"Share of pairs that co-occur in the graph ({PAPER_CO_OCCURRENCE:.1%} in the paper)", ""]
     lines += table(["relation", "facts", *modes], rows)
 
     names = report["names that share a word stem"]
@@ -108,7 +108,7 @@ def leakage_text(report: Mapping[str, Any], counts: Mapping[str, Mapping[str, in
 def _time_text(time: Mapping[str, Any]) -> list[str]:
     """The lines on a split by time."""
     until = time["graph until"] or "not known"
-    lines = ["", f"Split by time: facts before {time['before']} to fit on, later ones to test; graph until {until}", ""]
+    lines = ["", f"Split by time: training facts before {time['before']}, later test facts; graph until {until}", ""]
     lines += [f"- facts {what}: {count:,}" for what, count in time["facts"].items()]
     for what in ("later facts in train or dev", "earlier facts in test"):
         lines.append(f"- {what} (must be 0): {time[what]:,}")

@@ -1,4 +1,4 @@
-"""Facts laid over a graph: concepts become nodes, and what cannot be placed is counted and named."""
+"""Match facts to a graph: concepts become nodes, and unmatched concepts are counted and listed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Located:
     """Facts between the nodes of a graph; ``relation`` counts in ``relations``.
 
     Where nodes are terms, a fact between two concepts stands for every pair of their terms. ``pair`` numbers the
-    unordered pair of *concepts* behind each row: the unit that a split may not tear apart.
+    unordered pair of *concepts* behind each row: the unit that must stay in one split.
     """
 
     relations: tuple[str, ...]

@@ -51,7 +51,7 @@ def draw_matched(slots: Slots, rng: np.random.Generator) -> None:
 
 
 def _template(slots: Slots, share: float) -> np.ndarray:
-    """The same share of each split's rows; they stand in random order."""
+    """The same share of each split's rows; they occur in random order."""
     rows = [np.flatnonzero(slots.side == split) for split in range(3)]
     return np.sort(np.concatenate([own[: int(np.ceil(share * len(own)))] for own in rows]))
 
@@ -95,7 +95,7 @@ def _swap(slots: Slots, row: int, members: np.ndarray, tail: np.ndarray, rng: np
 
 
 def _degree_distance(slots: Slots) -> float:
-    """How far from 0.5 the AUROC of the training degrees is, over all splits; infinite where there are no negatives."""
+    """How far from 0.5 the AUROC of the training degrees is, over all splits; infinite if there are no negatives."""
     pairs = np.array([pair for pair in slots.pair if pair is not None], np.int64).reshape(-1, 2)
     nodes = int(max(slots.head.max(initial=0), slots.tail.max(initial=0))) + 1
     train = slots.side == 0

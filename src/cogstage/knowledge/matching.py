@@ -20,7 +20,7 @@ from cogstage.tables import BadRows, read_rows
 
 NEAREST = 3  # nodes that unmatched.tsv names as near
 _DRUGS = frozenset({"drug", "chemical", "agent"})
-LOOKED_UP = 500  # of the commonest unmatched names, for which near nodes are looked up
+LOOKED_UP = 500  # of the most common unmatched names, for which near nodes are looked up
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Names:
 
     @classmethod
     def from_lexicon(cls, path: Path | str, bad: BadRows | None = None) -> Names:
-        """The names of a lexicon table: term, and where there are any concept, name and type."""
+        """The names of a lexicon table: term, and if there are any, concept, name and type."""
         types: dict[str, str] = {}
 
         def named() -> Iterator[tuple[str, str]]:
@@ -112,7 +112,7 @@ class Names:
         return (), None
 
     def find_drug(self, name: str) -> tuple[str, ...]:
-        """The concepts that a name stands for; where there are none, those that differ from it by a salt or ester."""
+        """The concepts that a name stands for; if there are none, those that differ from it by a salt or ester."""
         return self.find(name)[0] or self._without_salt.get(without_salt(name), ())
 
     @cached_property
@@ -151,7 +151,7 @@ def how(step: NameStep) -> str:
 
 
 def unmatched_rows(counts: Mapping[str, int], names: Names | None) -> tuple[tuple[str, int, str], ...]:
-    """Rows (name, how often, nearest nodes) of what matched nothing, the commonest first."""
+    """Rows (name, how often, nearest nodes) of what matched nothing, the most common first."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return tuple(
         (name, count, names.nearest(name) if names is not None and row < LOOKED_UP else "")

@@ -1,4 +1,4 @@
-"""One way to compare names: over case, suffixes, hyphens, British and American spelling, plurals and word order.
+"""Compare names, ignoring case, suffixes, hyphens, British and American spelling, plurals and word order.
 
 Each step adds to the one before it, so the first step at which two names agree says what sets them apart.
 ``name_rules.tsv`` holds the suffixes, spellings, salts and code systems.
@@ -57,7 +57,7 @@ def forms(name: str) -> tuple[str, ...]:
 
 
 def likeness(one: str, other: str) -> tuple[float, float]:
-    """How alike two names are written, whatever the order of their words, then as they stand: larger is more alike."""
+    """Similarity of two names: first ignoring word order, then as written; larger is more similar."""
     turned = [" ".join(sorted(_words(name))) for name in (one, other)]
     return SequenceMatcher(None, turned[0], turned[1]).ratio(), SequenceMatcher(None, one, other).ratio()
 

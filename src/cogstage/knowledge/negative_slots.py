@@ -1,4 +1,4 @@
-"""What every way of drawing negatives keeps to: which pairs may be one, and one slot for each positive."""
+"""Rules shared by all kinds of negatives: which pairs are allowed, and one slot per positive."""
 
 from __future__ import annotations
 

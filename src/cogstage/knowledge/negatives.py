@@ -1,7 +1,8 @@
-"""Negatives: pairs of a relation's own heads and tails that no knowledge base holds, one for each positive.
+"""Negatives: pairs of heads and tails of a relation that are not known facts, one per positive.
 
-``uniform`` draws heads and tails alike (the paper's way). ``degree`` gives every head and every tail as many negatives
-as it has positives in the same split, so that popularity says nothing. ``hard`` draws pairs that co-occur in the graph.
+``uniform`` samples heads and tails uniformly, as in the paper. ``degree`` gives every head and every tail as many
+negatives as it has positives in the same split, so that popularity says nothing. ``hard`` draws pairs that co-occur in
+the graph.
 
 The negatives of all splits are drawn together, in random order, so that no split gets what another has left over.
 """
@@ -135,7 +136,7 @@ def _offer(slots: Slots, members: Sequence[int], heads: np.ndarray, tails: np.nd
 def _co_occurring(slots: Slots, pools: Sequence[Ends], edges: EdgeLookup, rng: np.random.Generator) -> np.ndarray:
     """For each positive a co-occurring pair with its head, or else its tail; how many of each split had to be others.
 
-    The free end is drawn by how often it stands in the relation's facts of the split, so that rare ends stay rare.
+    The free end is drawn by how often it occurs in the relation's facts of the split, so that rare ends stay rare.
     """
     for members in _sharing(pools):
         heads, tails = pools[members[0]]

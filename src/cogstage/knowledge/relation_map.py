@@ -1,4 +1,4 @@
-"""Relation maps: which relation of a knowledge base is which of ours, and which way round. They are data files."""
+"""Relation maps: how relations of a knowledge base map to relations of cogstage, and in which direction."""
 
 from __future__ import annotations
 

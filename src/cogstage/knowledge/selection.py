@@ -1,4 +1,4 @@
-"""Which facts a data set is made of: of its relations, not held out, and dated where it is split by time."""
+"""Select the facts of a data set: by relation, not held out, and dated if the split is by time."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from cogstage.knowledge.located import Concepts, Located
 from cogstage.knowledge.time_split import dated_facts
 from cogstage.progress import Progress
 
-FEW = 1_000  # facts of a relation below which results are shaky; the paper took no relation with fewer
+FEW = 1_000  # number of facts below which results are unreliable; the paper used no smaller relation
 
 
 @dataclass(frozen=True)
 class DatasetOptions:
     """How a data set is built."""
 
-    negatives: NegativeKind = "degree"  # which negatives stand in pairs/
+    negatives: NegativeKind = "degree"  # which negatives occur in pairs/
     split: SplitKind = "random"
     seed: int = 0
     minimum: int = 100  # relations with fewer facts in the graph are left out
@@ -33,7 +33,7 @@ class DatasetOptions:
     before: int | None = None  # with a split by time: train and dev are facts stated before this year, test later ones
 
     def check(self) -> None:
-        """Raise where an option makes no sense."""
+        """Raise if an option is invalid."""
         check_choice("negatives", self.negatives, NegativeKind)
         check_choice("split", self.split, SplitKind)
         if self.minimum < 1:

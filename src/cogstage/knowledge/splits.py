@@ -1,4 +1,4 @@
-"""Train, dev and test: pairs of concepts, or whole heads or tails, dealt out so that nothing straddles two splits."""
+"""Split facts into train, dev and test by pairs of concepts, or by whole heads or tails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large separated files as a stream of column batches: bounded memory, wrong rows named by file and line."""
+"""Read large delimited files as a stream of column batches with bounded memory; errors name file and line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts from a table that people bring: head, relation, tail, and where there is one the source."""
+"""Facts from a table with head, relation, tail, and optionally the source."""
 
 from __future__ import annotations
 

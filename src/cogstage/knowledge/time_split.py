@@ -1,4 +1,4 @@
-"""Looking ahead: train and dev are facts known before a year, test those that were stated later."""
+"""Split by time: train and dev are facts stated before a year, test facts stated later."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def time_report(
 
 
 def time_warnings(report: Mapping[str, Any], unknown_until: str | None) -> list[str]:
-    """What the report on the split by time gives to look at."""
+    """Warnings of the report on the split by time."""
     lines = [] if unknown_until is None else [unknown_until]
     for what in ("later facts in train or dev", "earlier facts in test"):
         if report[what]:

@@ -185,7 +185,7 @@ def read_statements(
             counts["suppressed"] += batch.num_rows - kept.num_rows
             batch = kept
         first, second, relation, source = (batch.column(name).to_pylist() for name in ("CUI2", "CUI1", "RELA", "SAB"))
-        # Interned, since a concept stands in many rows: a third of the memory.
+        # Interned, since a concept occurs in many rows: a third of the memory.
         lowered = (sys.intern(name.lower()) for name in relation)
         yield from zip(map(sys.intern, first), lowered, map(sys.intern, second), map(sys.intern, source), strict=True)
 

@@ -1,4 +1,4 @@
-"""Tools for agents: predict, explain, discover, evidence and term search, with the same records as everywhere else."""
+"""Tools for AI agents: predict, explain, discover, evidence and term search, with the same prediction records."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from cogstage.web.service import Service
 
 INSTRUCTIONS = (
     "Predicts medical relations between two terms from corpus-level co-occurrence counts, with the reasons that add up"
-    " to each prediction. Look terms up with search_terms first. A reason with known_fact false is the model's own"
-    " assumption. Predictions are hypotheses for research, not medical advice; say so when you report them."
+    " to each prediction. Look up terms with search_terms first. A reason with known_fact false is an assumption"
+    " of the model. Predictions are hypotheses for research, not medical advice; say so when you report them."
 )
 READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 P = ParamSpec("P")
@@ -32,16 +32,16 @@ Name = Annotated[str, Field(min_length=1, max_length=300, description="Key, name
 Relation = Annotated[str, Field(min_length=1, max_length=100, description="Relation, for example may_treat.")]
 Query = Annotated[str, Field(min_length=1, max_length=300)]
 Limit = Annotated[int, Field(ge=1, le=50)]
-Reasons = Annotated[int, Field(ge=0, le=50, description="How many reasons at most.")]
+Reasons = Annotated[int, Field(ge=0, le=50, description="Largest number of reasons.")]
 Triples = Annotated[Sequence[Sequence[str]], Field(max_length=20, description="Lists of [head, relation, tail].")]
-Side = Annotated[Literal["auto", "head", "tail"], Field(description="Where the term stands; auto goes by its type.")]
-Top = Annotated[int, Field(ge=1, le=200, description="How many candidates.")]
-DropIndications = Annotated[bool, Field(description="Relation causes: leave out what the drug treats.")]
-NewOnly = Annotated[bool, Field(description="Leave known facts out.")]
+Side = Annotated[Literal["auto", "head", "tail"], Field(description="Side of the term; auto decides by its type.")]
+Top = Annotated[int, Field(ge=1, le=200, description="Number of candidates.")]
+DropIndications = Annotated[bool, Field(description="For causes: leave out disorders that the drug treats.")]
+NewOnly = Annotated[bool, Field(description="Leave out known facts.")]
 
 
 def create_server(service: Service) -> MCPServer[Any]:
-    """The tools over one service."""
+    """Create the server with its tools."""
     server: MCPServer[Any] = MCPServer(
         "cogstage", version=software_version(), instructions=INSTRUCTIONS, log_level="WARNING"
     )
@@ -49,7 +49,7 @@ def create_server(service: Service) -> MCPServer[Any]:
     @server.tool(annotations=READS)
     @_plain_errors
     def search_terms(query: Query, limit: Limit = 10) -> dict[str, Any]:
-        """Find terms of the vocabulary by name, synonym, part of a name, or a misspelt name."""
+        """Find terms of the vocabulary by name, synonym, part of a name, or misspelt name."""
         found = service.terms(query, limit)
         return {
             "terms": [{"key": t.key, "name": t.name, "type": t.type, "count": n} for t, n in found],
@@ -59,7 +59,7 @@ def create_server(service: Service) -> MCPServer[Any]:
     @server.tool(annotations=READS)
     @_plain_errors
     def predict(head: Name, tail: Name, relation: Relation) -> dict[str, Any]:
-        """The probability that head holds the relation to tail, without reasons."""
+        """Predict the probability of a relation between head and tail, without reasons."""
         p = service.explain(head, tail, relation, 0)
         return {
             "head": p.head.name,
@@ -76,9 +76,9 @@ def create_server(service: Service) -> MCPServer[Any]:
     def explain(
         head: Name, tail: Name, relation: Relation, reasons: Reasons = 10, wrong: Triples = (), right: Triples = ()
     ) -> dict[str, Any]:
-        """A prediction with its reasons, as a record and in words.
+        """Predict a relation with its reasons, as a record and in sentences.
 
-        Ask "what if" with wrong (triples to strike out) and right (triples to take for facts).
+        Use wrong (triples to ignore) and right (triples to treat as facts) for what-if questions.
         """
         verdicts = {_triple(service, t): False for t in wrong} | {_triple(service, t): True for t in right}
         p = service.explain(head, tail, relation, reasons, None, verdicts)
@@ -94,7 +94,7 @@ def create_server(service: Service) -> MCPServer[Any]:
         new_only: NewOnly = False,
         drop_indications: DropIndications = False,
     ) -> dict[str, Any]:
-        """Rank the likeliest partners of a term, for example what might treat a disease."""
+        """Rank the most probable candidates for a term, for example drugs that may treat a disease."""
         node = service.find(term)
         service.model.check_relation(relation)
         at = service.ranker.side(relation, node) if side == "auto" else side
@@ -121,7 +121,7 @@ def create_server(service: Service) -> MCPServer[Any]:
     @server.tool(annotations=READS)
     @_plain_errors
     def evidence(one: Name, other: Name) -> dict[str, Any]:
-        """What is known of two terms: counts, order in time, ROR, PRR and IC, documents that name both, and facts."""
+        """Return evidence on two terms: counts, order in time, ROR, PRR and IC, documents with both, and facts."""
         nodes = service.find(one), service.find(other)
         service.model.check_pair(*nodes)
         ends = np.array(nodes[:1]), np.array(nodes[1:])
@@ -146,7 +146,7 @@ def create_server(service: Service) -> MCPServer[Any]:
 
 
 def _plain_errors(tool: Callable[P, dict[str, Any]]) -> Callable[P, dict[str, Any]]:
-    """Errors that a caller can mend are told in one line; they are not failures of the server."""
+    """Turn errors of the caller into one-line tool errors."""
 
     @wraps(tool)
     def wrapped(*arguments: P.args, **named: P.kwargs) -> dict[str, Any]:

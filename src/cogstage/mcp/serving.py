@@ -16,7 +16,7 @@ from cogstage.web.serving import Address, check_free
 
 
 def serve_stdio(service: Service) -> None:
-    """Answer the agent that started this process; standard output carries the protocol, the log goes elsewhere."""
+    """Serve the agent that started this process over standard input and output; logs go to standard error."""
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     create_server(service).run("stdio")
 

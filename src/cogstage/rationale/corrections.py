@@ -1,4 +1,4 @@
-"""A team's verdicts on triples: right ones count as known facts, wrong ones as not recognised."""
+"""Corrections of triples: right triples count as known facts, wrong triples as not recognised."""
 
 from __future__ import annotations
 

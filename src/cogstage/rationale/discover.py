@@ -1,4 +1,4 @@
-"""Ranking candidates: which tails does a head hold a relation to, or which heads a tail?"""
+"""Rank candidates: the tails of a head, or the heads of a tail."""
 
 from __future__ import annotations
 

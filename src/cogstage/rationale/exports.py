@@ -1,4 +1,4 @@
-"""Predictions in the forms other tools read: flat tables, KGX with Biolink predicates, GraphML, Graphviz."""
+"""Export predictions for other tools: flat tables, KGX with Biolink predicates, GraphML, Graphviz."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def pair_columns(pair: PairEvidence | None) -> dict[str, Any]:
 
 
 def order_columns(prefix: str, order: Order | None) -> dict[str, Any]:
-    """In how many patients the head came first, the tail, both on one day; empty where it is not known."""
+    """In how many patients the head came first, the tail, both on one day; empty if it is not known."""
     names = ("head_first", "tail_first", "same_day")
     return {f"{prefix}{name}": None if order is None else getattr(order, name) for name in names}
 

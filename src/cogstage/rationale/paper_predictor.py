@@ -1,4 +1,4 @@
-"""The published model, asked: the same answers as :class:`cogstage.rationale.predictor.StagedPredictor` gives."""
+"""Predictions of the published model, with the interface of :class:`cogstage.rationale.predictor.StagedPredictor`."""
 
 from __future__ import annotations
 
@@ -136,16 +136,16 @@ class PaperPredictor:
         return PaperPredictor(networks, self.facts)
 
     def warm(self) -> None:
-        """Nothing waits: the tables are built with the network."""
+        """Nothing to do: the tables are built with the network."""
 
     def revised(self, verdicts: NumberedVerdicts) -> PaperPredictor:
-        """Not offered: the published decision has no place for a verdict."""
+        """Not supported by the published model."""
         raise UsageError("what-if questions and corrections need the default model, not the published one")
 
 
 @dataclass(frozen=True)
 class RemovableAssumptions:
-    """The pairs of associations of the published model, each with its likeliest relation."""
+    """The pairs of associations of the published model, each with its most probable relation."""
 
     made: Assumptions
     bias: float
@@ -167,7 +167,7 @@ class RemovableAssumptions:
 
     @property
     def relation(self) -> np.ndarray:
-        """The likeliest relation of each pair."""
+        """The most probable relation of each pair."""
         return self._best[1]
 
     @property

@@ -1,4 +1,4 @@
-"""A trained network, ready to be asked about pairs of nodes: one class per model, with the same methods."""
+"""Predictions of a trained network for pairs of nodes: one class per model, with the same methods."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ class Predictor(Protocol):
         """A control: the same model with all associations of an end weighing the same."""
 
     def warm(self) -> None:
-        """Do now what questions would otherwise wait for."""
+        """Compute in advance what predictions need."""
 
     def revised(self, verdicts: NumberedVerdicts) -> Predictor:
-        """The same model after some triples were called right or wrong."""
+        """The same model with some triples marked right or wrong."""
 
 
 @dataclass(frozen=True)
 class StagedPredictor:
-    """The default model, asked."""
+    """Predictions of the default model."""
 
     network: Network
     knowledge: Knowledge
@@ -84,7 +84,7 @@ class StagedPredictor:
             return self.network.ready(torch.from_numpy(self.candidates))
 
     def warm(self) -> None:
-        """Find the associations of all candidates now, so that no question waits for them."""
+        """Compute the associations of all candidates in advance."""
         with self._lock:
             for associations in (self.ready.like_head, self.ready.like_tail):
                 associations.find(torch.from_numpy(self.candidates))

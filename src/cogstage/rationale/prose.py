@@ -1,4 +1,4 @@
-"""A prediction in two to five plain sentences, made from templates: every term named is one of the record."""
+"""A prediction in two to five sentences from templates; every term is from the record."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ def prose(prediction: Prediction) -> list[str]:
     speaking_for = [(reason.share, _sentence(reason, p, "for it")) for reason in p.reasons_for]
     if p.pair is not None and p.pair.ppmi_share > 0:
         words, share = pair_in_words(p)[0]
-        speaking_for.append((share, f"{words}, which speaks for it ({share:+.2f})."))
+        speaking_for.append((share, f"{words}, which counts for it ({share:+.2f})."))
     sentences += [sentence for _, sentence in sorted(speaking_for, reverse=True)[:FOR]]
     sentences += [_sentence(reason, p, "against it") for reason in p.reasons_against[:AGAINST]]
     if not p.reasons and abs(p.rest) > 1e-9:
         sentences.append("The reasons for and against it are not shown here.")
     elif not p.reasons:
-        sentences.append("No relation was found that speaks for or against it.")
+        sentences.append("No relation was recognised that counts for or against it.")
     sentences.append(f"The probability assumes that {p.base_rate:.0%} of such pairs are true.")
     return sentences
 
 
 def _sentence(reason: Reason, p: Prediction, side: str) -> str:
-    """One reason: what it says, whether it is known, why it bears on the question."""
+    """One reason: its triple, whether it is known, and why it is relevant."""
     if reason.known_fact:
         standing = "It is known"
     elif reason.recognised:
@@ -53,6 +53,6 @@ def _sentence(reason: Reason, p: Prediction, side: str) -> str:
     ]
     why = f", and {' and '.join(likenesses)}" if likenesses else ""
     caution = (
-        "; note that this relation by itself speaks the other way" if side == "for it" and opposes(reason, p) else ""
+        "; note that this relation by itself points the other way" if side == "for it" and opposes(reason, p) else ""
     )
-    return f"{standing} that {in_words(reason)}{why}, which speaks {side} ({reason.share:+.2f}){caution}."
+    return f"{standing} that {in_words(reason)}{why}, which counts {side} ({reason.share:+.2f}){caution}."

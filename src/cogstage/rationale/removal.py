@@ -1,4 +1,4 @@
-"""Taking assumptions away from decisions and deciding again: what the measures of faithfulness rest on."""
+"""Remove assumptions and decide again, for the measures of faithfulness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a drug might cause, with what it treats left out: its patients have that for another reason."""
+"""Possible effects of a drug without its indications, which its patients have for another reason."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def style_sheet() -> str:
 
 @cache
 def icon() -> Markup:
-    """The icon as SVG, to stand in a line of text."""
+    """The icon as SVG, to occur in a line of text."""
     drawn = (STATIC / "icon.svg").read_text(encoding="utf-8").strip()
     drawn = drawn.replace(' xmlns="http://www.w3.org/2000/svg"', "", 1)  # HTML knows what <svg> is
     return Markup(drawn.replace("<svg ", '<svg width="26" height="26" aria-hidden="true" ', 1))

@@ -104,7 +104,7 @@ def thinned(curve: Curve, most: int = 400) -> Curve:
 
 
 def draw_reliability(axes: Any, curves: Mapping[str, Curve]) -> None:
-    """Lines of the mean probability (x) and the share of positives (y) beside the diagonal."""
+    """Lines of the mean probability (x) and the share of positives (y) next to the diagonal."""
     axes.plot([0, 1], [0, 1], color="0.6", linewidth=1)
     draw_curves(axes, curves, marker="o")
     axes.set(xlabel="predicted probability", ylabel="share that holds", xlim=(0, 1), ylim=(0, 1))

@@ -1,6 +1,6 @@
 """The release report of a graph, facts, data set or model folder: what a reader must know before using or sharing it.
 
-It is made from ``meta.json`` and the small JSON files beside it, never from the tables, so it costs next to nothing.
+It is made from ``meta.json`` and the small JSON files next to it, never from the tables, so it costs next to nothing.
 Every such folder holds it as ``REPORT.md``; ``cogstage report FOLDER`` shows it and checks the files.
 """
 

@@ -46,7 +46,7 @@ class Table:
 
     @classmethod
     def from_records(cls, caption: str, records: Sequence[Mapping[str, Any]], left: int = 1) -> Table:
-        """A table of dictionaries: columns in the order in which they first appear, empty where a key is missing."""
+        """A table of dictionaries: columns in the order in which they first appear, empty if a key is missing."""
         columns = tuple(dict.fromkeys(name for record in records for name in record))
         rows = tuple(tuple(value_text(record.get(name)) for name in columns) for record in records)
         return cls(caption, columns, rows, left)

@@ -1,4 +1,4 @@
-"""Who may do what: the administrator's password, the reviewers and their personal links, and open sessions."""
+"""Access control: the administrator's password, reviewers and their personal links, and sessions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Reviewer:
 
 @dataclass(frozen=True)
 class Invitation:
-    """A reviewer with the ticket of their link, which is never seen again."""
+    """A new reviewer with the secret of their link, which is shown only once."""
 
     reviewer: Reviewer
     ticket: str

@@ -14,7 +14,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure with its 95 % bootstrap interval; ``value`` is NaN where it is not defined."""
+    """A figure with its 95 % bootstrap interval; ``value`` is NaN if it is not defined."""
 
     value: float
     low: float
@@ -67,7 +67,7 @@ def pair_tables(first: np.ndarray, second: np.ndarray, levels: int) -> np.ndarra
 def kappa_of_table(table: np.ndarray, weight: np.ndarray) -> float:
     """Cohen's weighted κ of two raters: 1 - Σ w·observed / Σ w·expected, w the disagreement weights.
 
-    NaN where no disagreement can be expected (both gave one and the same answer, or none).
+    NaN if no disagreement can be expected (both gave one and the same answer, or none).
     """
     total = table.sum()
     expected = np.outer(table.sum(axis=1), table.sum(axis=0))
@@ -88,7 +88,7 @@ def coincidences(ratings: np.ndarray, levels: int) -> np.ndarray:
 def alpha_of_coincidences(coincidence: np.ndarray) -> float:
     """Krippendorff's α for ordinal answers.
 
-    NaN where all pairable answers are the same: agreement is total, but chance could not have told it apart.
+    NaN if all pairable answers are the same: agreement is total, but chance could not have told it apart.
     """
     of_level = coincidence.sum(axis=1)
     total = of_level.sum()

@@ -1,4 +1,4 @@
-"""Do reasons help? Judging pairs with and without them, each reviewer against themselves.
+"""Analysis of crossover studies: each reviewer judges pairs with and without reasons.
 
 The model behind a difference is that of a two-period crossover: an answer is the sum of what the reviewer, the pair and
 the period contribute, and of what reasons add. Pair effects are estimated by least squares and taken off; then each

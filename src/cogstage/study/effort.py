@@ -1,4 +1,4 @@
-"""How long a study takes, and which answers came too fast to have been read."""
+"""Duration of a study, and detection of answers that were given too fast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the reviewers said, case by case."""
+"""The answers of the reviewers, case by case."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cogstage.study.protocol import StudyCase
 
 @dataclass(frozen=True)
 class Judgement:
-    """All that one reviewer said about one case; what was not answered is None or missing."""
+    """All answers of one reviewer to one case; unanswered questions are None or missing."""
 
     reviewer: str
     case: StudyCase
@@ -53,7 +53,7 @@ class Judgement:
 
     @property
     def familiar(self) -> bool | None:
-        """Whether both terms are familiar; None where one was not answered."""
+        """Whether both terms are familiar; None if one was not answered."""
         if self.familiar_head is None or self.familiar_tail is None:
             return None
         return self.familiar_head == self.familiar_tail == "yes"

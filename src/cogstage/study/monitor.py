@@ -1,4 +1,4 @@
-"""How a study is going, for the administrator: nothing here depends on which source a set came from."""
+"""Progress of a study, for the administrator; independent of the source of any set."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FEWEST_UNITS = 10  # below it agreement is not shown: it would be chance
 
 @dataclass(frozen=True)
 class Watched:
-    """One reviewer's way through the study."""
+    """Progress of one reviewer."""
 
     name: str
     progress: ReviewProgress
@@ -30,7 +30,7 @@ class Watched:
 
 @dataclass(frozen=True)
 class Live:
-    """The study as it stands."""
+    """Current state of the study."""
 
     people: tuple[Watched, ...]
     agreement: float | None
@@ -45,7 +45,7 @@ class Live:
 
 
 def watch(opened: OpenStudy) -> Live:
-    """The figures of the moment."""
+    """Compute the current figures."""
     found = judgements(opened)
     people = []
     done_seconds: list[float] = []

@@ -1,4 +1,4 @@
-"""How many reviewers and pairs a crossover needs: simulated studies, analysed as a real one is."""
+"""Power of crossover studies: simulated studies, analysed like real ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WANTED = 0.8
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is assumed of the reviewers. Spreads are standard deviations of the log-odds of a right verdict."""
+    """Assumptions about the reviewers. Spreads are standard deviations of the log-odds of a correct judgement."""
 
     accuracy: float = 0.75  # share of right verdicts without reasons
     gain: float = 0.10  # what reasons add to it
@@ -28,7 +28,7 @@ class Scenario:
     pairs: int = 20  # that each reviewer judges, half of them with reasons
 
     def check(self) -> None:
-        """Raise on a scenario that cannot be."""
+        """Raise if the scenario is invalid."""
         if not 0 < self.accuracy < 1 or not 0 < self.accuracy + self.gain < 1:
             raise UsageError("accuracy, and accuracy plus gain, must be between 0 and 1")
         if min(self.reviewer_spread, self.pair_spread) < 0:
@@ -139,6 +139,6 @@ def plan_text(made: Plan, scenario: Scenario, studies: int) -> str:
     needed = ("needed for 80 %", *("over 200" if made.needed[p] is None else str(made.needed[p]) for p in columns))
     titles = ("reviewers", *(f"{p} pairs" for p in columns))
     right = f"{scenario.accuracy:.0%} against {scenario.accuracy + scenario.gain:.0%}"
-    table = Table(f"Power to find {right} right verdicts at the 5 % level", titles, (*rows, needed)).text()
+    table = Table(f"Power to detect {right} correct judgements at the 5 % level", titles, (*rows, needed)).text()
     design = f"{scenario.reviewers} reviewers × {scenario.pairs} pairs"
-    return f"{table}\n{design}: {made.power:.0%} of {studies:,} simulated studies find it."
+    return f"{table}\n{design}: {made.power:.0%} of {studies:,} simulated studies detect it."

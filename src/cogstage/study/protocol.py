@@ -132,7 +132,7 @@ class Study:
 
     @property
     def hash(self) -> str:
-        """Identity of the protocol, kept beside the answers so that they are never read with another one."""
+        """Identity of the protocol, kept next to the answers so that they are never read with another one."""
         return hashlib.sha256(to_json(self.to_dict()).encode()).hexdigest()
 
     def write(self, folder: Path) -> None:
@@ -171,7 +171,7 @@ def study_from_dict(record: Mapping[str, Any]) -> Study:
 
 
 def check_source_names(names: Sequence[str], protocol: str = "sets") -> None:
-    """Raise unless the names can stand in a file and a table, and there are as many as the protocol compares."""
+    """Raise unless the names can occur in a file and a table, and there are as many as the protocol compares."""
     if protocol == "crossover" and len(names) != 1:
         raise UsageError(f"a crossover study shows the reasons of one source, not of {len(names)}")
     if protocol == "sets" and len(names) < 2:

@@ -1,4 +1,4 @@
-"""What the reviewers said about sets of reasons, in figures: the paper's Table 3, differences, agreement, trust."""
+"""Results of a study of sets: Table 3 of the paper, differences, agreement and trust."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comment:
-    """What a reviewer wrote beside a case."""
+    """What a reviewer wrote next to a case."""
 
     reviewer: str
     case: str

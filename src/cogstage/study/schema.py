@@ -1,4 +1,4 @@
-"""The tables behind a study. A change here needs a migration beside it; a test compares the two.
+"""The tables behind a study. A change here needs a migration next to it; a test compares the two.
 
 Times are seconds since 1970 in UTC. Secrets are stored as hashes only.
 """

@@ -64,7 +64,7 @@ def new_password() -> str:
 
 
 def hash_password(password: str) -> str:
-    """scrypt with a random salt; the cost stands in the result so that it can be raised later."""
+    """scrypt with a random salt; the cost occurs in the result so that it can be raised later."""
     if len(password) < SHORTEST_PASSWORD:
         raise UsageError(f"the administrator's password needs at least {SHORTEST_PASSWORD} characters")
     salt = secrets.token_bytes(16)

@@ -45,7 +45,7 @@ class Explained:
 
 @dataclass(frozen=True)
 class Source:
-    """Predictions by pair, and the labels that stand beside the records (none where the file carries no labels)."""
+    """Predictions by pair, and the labels that stand next to the records (none where the file carries no labels)."""
 
     name: str
     predictions: Mapping[Pair, Explained]
@@ -100,7 +100,7 @@ def read_source(
 
 
 def read_records(name: str, path: Path) -> Source:
-    """Prediction records, one JSON object per line, each with an optional ``label`` (0 or 1) beside its own fields."""
+    """Prediction records, one JSON object per line, each with an optional ``label`` (0 or 1) next to its own fields."""
     predictions: dict[Pair, Explained] = {}
     labels: dict[Pair, int] = {}
     with open_bytes(path) as handle:

@@ -17,7 +17,7 @@ from cogstage.progress import SILENT, Progress
 
 @dataclass(frozen=True)
 class DeepWalkEncoder:
-    """Our walks, gensim's skip-gram with negative sampling (the optional extra ``baselines``)."""
+    """Random walks of this package with gensim's skip-gram (needs the extra ``baselines``)."""
 
     dimension: int = 128
     """d."""
@@ -86,7 +86,7 @@ class DeepWalkEncoder:
 
 
 class Sentences:
-    """The walks as lists of words, as often as gensim wants to read them."""
+    """The walks as lists of words, which gensim can read several times."""
 
     def __init__(self, walks: np.ndarray, n_nodes: int) -> None:
         self._walks = walks

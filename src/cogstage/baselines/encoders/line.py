@@ -15,7 +15,7 @@ from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import FittingView
 from cogstage.progress import SILENT, Progress
 
-ROUND = 1_000_000  # drawn edges between two looks at the progress
+ROUND = 1_000_000  # sampled edges between two progress reports
 LOWEST_RATE = 1e-4  # of the first rate
 
 

@@ -21,7 +21,7 @@ from cogstage.triples import Triples
 
 @dataclass(frozen=True)
 class RepelEncoder:
-    """LINE and the facts in turns, a small round of each."""
+    """Alternates small rounds of LINE and of training on the facts."""
 
     dimension: int = 128
     """d."""

@@ -87,7 +87,7 @@ class BiocReader(Reader):
                         infons = {str(key): str(value) for key, value in (annotation.get("infons") or {}).items()}
                         codes.extend(self._codes(infons, str(annotation.get("text") or ""), doc_id))
         except (AttributeError, TypeError):
-            self.bad.report(f"{where}: not a BioC document (a passage, sentence or annotation is no object)")
+            self.bad.report(f"{where}: not a BioC document (a passage, sentence or annotation is not an object)")
             return
         yield from self._document(doc_id, passages, codes, where)
 

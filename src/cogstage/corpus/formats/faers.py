@@ -34,17 +34,17 @@ def _kinds(folder: Path) -> dict[str, list[Path]]:
 class FaersReader(Reader):
     """Reports with their drugs (``drug:ASPIRIN``, by active ingredient if given) and reactions (``pt:NAUSEA``).
 
-    The case is the patient. Of several versions of a case the last one counts, as the FDA recommends, over all quarters
-    that lie in the folder; deleted cases are left out. ``roles`` chooses drugs by their role (PS, SS, C, I; default
-    the suspects PS and SS); ``indications`` adds what the drugs were given for (``indication:PAIN``).
+    The case is the patient. Only the last version of a case across all quarters in the folder counts, as the FDA
+    recommends; deleted cases are left out. ``roles`` chooses drugs by their role (PS, SS, C, I; default the suspects
+    PS and SS); ``indications`` adds what the drugs were given for (``indication:PAIN``).
     """
 
     format = "faers"
     title = "a folder of FAERS quarterly ASCII files (DEMO, DRUG, REAC, INDI)"
     takes_folder = True
     options: ClassVar = {
-        "roles": ReaderOption("roles of drugs, with commas between: PS, SS, C, I", lambda text: text.split(",")),
-        "indications": ReaderOption("true: what drugs were given for as well", truth),
+        "roles": ReaderOption("roles of drugs, comma-separated: PS, SS, C, I", lambda text: text.split(",")),
+        "indications": ReaderOption("true adds the indications of the drugs", truth),
     }
 
     @classmethod
@@ -123,13 +123,13 @@ class FaersReader(Reader):
                     continue
                 row = dict(zip(header, cells, strict=False))
                 if len(cells) < len(header) or not is_clean(line) or not row["primaryid"]:
-                    self.bad.report(f"{path}:{number}: not a row of {len(header)} columns with a report's number")
+                    self.bad.report(f"{path}:{number}: expected {len(header)} columns with a report number")
                     continue
                 yield f"{path}:{number}", row
 
 
 class _Reports:
-    """Which reports count, with their case and day: 24 bytes a report."""
+    """Which reports count, with their case and day: 24 bytes per report."""
 
     def __init__(self, reader: FaersReader) -> None:
         deleted = {line for path in reader._deleted for line in _deleted_cases(path, reader.bad)}
@@ -165,7 +165,7 @@ class _Reports:
 
 
 def _day(row: dict[str, Any]) -> int:
-    """The day of the event, or else of the report; 0 where there is none. Months and years are their first day."""
+    """The day of the event, or else of the report; 0 if there is none. Months and years are their first day."""
     for column in ("event_dt", "fda_dt"):
         value = row.get(column) or ""
         if re.fullmatch(r"\d{6}", value):
@@ -173,7 +173,7 @@ def _day(row: dict[str, Any]) -> int:
         try:
             if (day := parse_date(value)) is not None:
                 return day.toordinal()
-        except ValueError:  # reporters write such dates; the next column is surer
+        except ValueError:  # such dates are as reported; the next column is more reliable
             continue
     return 0
 

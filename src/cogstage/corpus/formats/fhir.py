@@ -46,7 +46,7 @@ _KINDS = {
     "Encounter": _Kind(("reasonCode",), ("period",), needs_code=False),
     "DocumentReference": _Kind((), ("date",), needs_code=False),
 }
-_DENIED = {"entered-in-error", "refuted", "not-done", "not-taken", "cancelled"}  # statuses that deny the record
+_DENIED = {"entered-in-error", "refuted", "not-done", "not-taken", "cancelled"}  # statuses that exclude the record
 _SYSTEMS = {
     "http://snomed.info/sct": "snomed",
     "http://loinc.org": "loinc",
@@ -68,14 +68,14 @@ class FhirReader(Reader):
     procedures, the reasons of encounters, diagnostic reports and document references.
 
     A code is written ``snomed:38341003`` (other systems: ``system|code``). ``codings``: the ``first`` coding of a
-    concept (default; one node a concept), or ``all``. What a status denies (refuted, entered in error, not done) is
-    left out.
+    concept (default; one node per concept), or ``all``. Resources with a negative status (refuted, entered in error,
+    not done) are left out.
     """
 
     format = "fhir"
     title = "FHIR R4 bundles or JSON lines"
     suffixes = (".json", ".ndjson", ".jsonl")
-    options: ClassVar = {"codings": ReaderOption("the first coding of a concept, or all")}
+    options: ClassVar = {"codings": ReaderOption("codings of a concept to use: first or all")}
 
     @classmethod
     def recognises(cls, sample: Sample) -> int:
@@ -103,7 +103,7 @@ class FhirReader(Reader):
         first = True
         for line, resource in self._resources(path):
             if first and len(self.files) > 1 and not (isinstance(resource, dict) and "resourceType" in resource):
-                self.bad.notice(f"{path} holds no FHIR resources: not read", 0)
+                self.bad.notice(f"{path} contains no FHIR resources, not read", 0)
                 return
             first = False
             yield from self._documents(resource, f"{path}:{line}")
@@ -237,7 +237,7 @@ class FhirReader(Reader):
         kind = str(attachment.get("contentType") or "text/plain").lower()
         if not attachment.get("data"):
             if attachment.get("url"):
-                self.bad.notice("attachments that lie elsewhere (url), not read")
+                self.bad.notice("attachments given by url, not read")
             return ""
         if not (kind.startswith("text/") or "xml" in kind):
             self.bad.notice(f"attachments of type {kind.split(';')[0]}, not read")

@@ -31,10 +31,10 @@ class MedlineReader(Reader):
     title = "PubMed/MEDLINE XML"
     suffixes = XML
     options: ClassVar = {
-        "qualifiers": ReaderOption("true: headings with their qualifiers as well", truth),
-        "major": ReaderOption("true: major topics only", truth),
-        "chemicals": ReaderOption("true: the substances of ChemicalList as well", truth),
-        "supplementary": ReaderOption("true: supplementary concepts (diseases, protocols, organisms) as well", truth),
+        "qualifiers": ReaderOption("true adds headings with their qualifiers", truth),
+        "major": ReaderOption("true reads only major topics", truth),
+        "chemicals": ReaderOption("true adds the substances of ChemicalList", truth),
+        "supplementary": ReaderOption("true adds supplementary concepts (diseases, protocols, organisms)", truth),
     }
 
     @classmethod
@@ -106,7 +106,7 @@ class MedlineReader(Reader):
 
 
 def publication_date(citation: ET.Element) -> datetime.date | None:
-    """The day (or the first day of the month or year) of publication; None where no year can be read."""
+    """The day (or the first day of the month or year) of publication; None if no year can be read."""
     date = citation.find("Article/Journal/JournalIssue/PubDate")
     if date is None or not (year := _YEAR.search(text_of(date))):
         return None

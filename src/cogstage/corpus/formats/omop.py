@@ -59,7 +59,7 @@ class OmopReader(Reader):
     title = "a folder of OMOP CDM 5.x tables"
     takes_folder = True
     options: ClassVar = {
-        "tables": ReaderOption("tables to read, with commas between", lambda text: text.split(",")),
+        "tables": ReaderOption("tables to read, comma-separated", lambda text: text.split(",")),
         "date_format": DATE_FORMAT,
     }
 
@@ -85,7 +85,10 @@ class OmopReader(Reader):
             for era, source in _DERIVED.items():
                 if there[era] and there[source]:
                     chosen.remove(era)
-                    bad.notice(f"{era.upper()} was left out, for it is made from {source.upper()}; see tables", 0)
+                    bad.notice(
+                        f"{era.upper()} was left out: it is derived from {source.upper()}; see tables",
+                        0,
+                    )
             if there["note"] and there["note_nlp"]:
                 chosen.remove(self._unused_notes(there["note_nlp"], bad))
         else:
@@ -106,9 +109,9 @@ class OmopReader(Reader):
         """Which of NOTE and NOTE_NLP is left out: NOTE, unless NOTE_NLP holds no concept that could be used."""
         columns = ["note_nlp_concept_id", "term_exists"]
         if any(_asserted(row) for row in read_rows(files, [], columns, BadRows(skip=True))):
-            bad.notice("NOTE_NLP was read and NOTE left out; tables chooses otherwise", 0)
+            bad.notice("NOTE_NLP was read and NOTE left out; set tables to change this", 0)
             return "note"
-        bad.notice("NOTE was read, for NOTE_NLP holds no concepts; tables chooses otherwise", 0)
+        bad.notice("NOTE was read because NOTE_NLP contains no concepts; set tables to change this", 0)
         return "note_nlp"
 
     def parts(self) -> list[list[Path]]:
@@ -117,7 +120,7 @@ class OmopReader(Reader):
 
     @property
     def names(self) -> dict[str, tuple[str, str]]:
-        """Names of the concepts met so far, looked up in CONCEPT."""
+        """Names of the concepts seen so far, looked up in CONCEPT."""
         return dict(self.names_of(self._concepts))
 
     def all_names_of(self, codes: Iterable[str]) -> CodeNames:
@@ -199,13 +202,13 @@ class OmopReader(Reader):
 
 
 def _asserted(row: Row) -> str:
-    """The concept of a row of NOTE_NLP; "" where there is none, or where the annotator denied it."""
+    """The concept of a row of NOTE_NLP; "" if there is none, or where the annotator denied it."""
     denied = str(row["term_exists"] or "Y").strip().upper() in ("N", "NO", "FALSE", "0", "0.0")
     return "" if denied else value_of(row, "note_nlp_concept_id", as_concept)
 
 
 class NoteOwners:
-    """Whose note it is and of which day, from NOTE; 24 bytes per note, so that hospitals fit."""
+    """Patient and day of each note, from NOTE; 24 bytes per note."""
 
     def __init__(self, folder: Path, bad: BadRows, as_date: Callable[[Any], datetime.date | None]) -> None:
         files = table_files(folder, "note")
@@ -228,7 +231,7 @@ class NoteOwners:
         self._patients = list(numbers)
 
     def owner(self, note: str) -> tuple[str | None, datetime.date | None]:
-        """Patient and day of a note; None where NOTE does not tell."""
+        """Patient and day of a note; None if NOTE does not have it."""
         key = np.uint64(_hashed(note))
         position = int(np.searchsorted(self._notes, key))
         if position == len(self._notes) or self._notes[position] != key:

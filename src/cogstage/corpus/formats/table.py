@@ -32,8 +32,8 @@ def renames_of(columns: Mapping[str, str]) -> dict[str, str]:
     return {**hidden, **{theirs.lower(): ours.lower() for ours, theirs in columns.items()}}
 
 
-COLUMNS = ReaderOption("what our columns are called in the table: text=note_text,date=seen", parse_columns)
-DATE_FORMAT = ReaderOption("how dates are written, like %d/%m/%Y")
+COLUMNS = ReaderOption("column names in your table, such as text=note_text,date=seen", parse_columns)
+DATE_FORMAT = ReaderOption("date format, such as %d/%m/%Y")
 
 
 class TableReader(Reader):
@@ -100,7 +100,7 @@ class TableReader(Reader):
                 continue
             text = row["text"] or ""
             if not isinstance(text, str):
-                self.bad.report(f"{row.where('text')}: not a text but {type(text).__name__}")
+                self.bad.report(f"{row.where('text')}: expected text, not {type(text).__name__}")
                 continue
             try:
                 if value_of(row, "iserror", as_id) == "1":  # MIMIC: a note that its author withdrew

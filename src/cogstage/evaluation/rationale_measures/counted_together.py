@@ -1,4 +1,4 @@
-"""Can a reader look a reason up? Its two terms were counted together in the corpus."""
+"""Share of reasons whose two terms co-occur in the corpus, so that a reader can look them up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cogstage.rationale.record import Prediction
 
 
 class CountedTogether:
-    """Share of the reasons whose two terms stand together in the graph."""
+    """Share of the reasons whose two terms have an edge in the graph."""
 
     name = "counted_together"
     title = "reasons whose two terms were counted together"

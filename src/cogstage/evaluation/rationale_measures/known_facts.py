@@ -1,4 +1,4 @@
-"""How much of a decision rests on facts that someone wrote down, and how much on assumptions."""
+"""Share of a decision that is based on known facts and not on assumptions."""
 
 from __future__ import annotations
 

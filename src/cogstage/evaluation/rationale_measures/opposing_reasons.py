@@ -1,4 +1,4 @@
-"""How often a prediction names what speaks against it."""
+"""How often a prediction has reasons against it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One machine: one process reads, several annotate, the runs go to disk in order and are counted in blocks that fit."""
+"""The local engine: one process reads, several annotate; runs are written to disk in order and counted in blocks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _finder: Finder | None = None  # set before the processes are forked, so that th
 
 
 class LocalEngine:
-    """Finds and counts in this process and its children, under a memory ceiling."""
+    """Finds and counts in this process and its children, within a memory limit."""
 
     def __init__(self, job: BuildJob) -> None:
         self.job = job
@@ -95,7 +95,7 @@ class LocalEngine:
         for number in range(self.n_blocks):
             census.add(self.block(number))
             progress.advance()
-        progress.done(f"{int((census.units > 0).sum()):,} different ones in {census.n_units:,} units")
+        progress.done(f"{int((census.units > 0).sum()):,} different terms in {census.n_units:,} units")
         return census
 
     def edges(self, nodes: Nodes) -> Iterator[Edges]:
@@ -222,7 +222,7 @@ def _find(piece: list[Document]) -> FoundRows:
 
 
 def _end_with_parent(parent: int) -> None:
-    """Let a worker end when the process that made it is gone, however it went."""
+    """Make a worker end when its parent process ends for any reason."""
 
     def watch() -> None:
         while os.getppid() == parent:

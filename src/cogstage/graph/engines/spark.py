@@ -88,7 +88,7 @@ class SparkEngine:
         return Signatures.join(self._run(lambda: self.context.parallelize(parts, len(parts)).map(sign).collect()))
 
     def find(self, copies: np.ndarray) -> int:
-        """Find the keys of every piece of documents that has no run yet, and learn what the readers learned."""
+        """Find the keys of all documents without a finished run, and collect what the readers recorded."""
         job, options = self.job, replace(self.job.options, format=self.job.reader.format)
         parts = [[str(path) for path in part] for part in job.reader.parts()]
         todo = [(number, part) for number, part in enumerate(parts) if not _end(job.work, number).exists()]
@@ -120,7 +120,7 @@ class SparkEngine:
         return n_documents
 
     def _finish_parts(self, ends: list[tuple[Any, ...]]) -> None:
-        """Mark the parts that were read to their end; the first error of the others ends the build."""
+        """Mark the parts that were read completely; raise the first error of the others."""
         for item in ends:
             if item[0] == "end":
                 _, part, pieces, bad, names, years = item
@@ -162,7 +162,7 @@ class SparkEngine:
         blocks = self.context.parallelize(range(n_blocks), n_blocks)
         for part in self._run(lambda: blocks.map(count).collect()):
             total.join(part)
-        self.job.progress.done(f"{int((total.units > 0).sum()):,} different ones in {total.n_units:,} units")
+        self.job.progress.done(f"{int((total.units > 0).sum()):,} different terms in {total.n_units:,} units")
         return total
 
     def edges(self, nodes: Nodes) -> Iterator[Edges]:
@@ -226,7 +226,7 @@ def read_part(
 
 
 def check_shared(work: WorkFolder) -> None:
-    """Raise where a worker does not see the driver's work folder."""
+    """Raise if a worker cannot access the work folder of the driver."""
     if not (work.path / PLAN).exists():
         raise CogstageError(
             f"{work.path} does not exist on {socket.gethostname()}; driver and workers need shared storage"
