@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import typer
@@ -76,11 +77,8 @@ def invite(
     if public_url is None:
         raise UsageError("links need the address that reviewers use, for example --url https://study.example.org")
     Address(public_url=public_url).check()
-    opened = open_folder(study, database)
-    try:
+    with closing(open_folder(study, database)) as opened:
         made = opened.access.invite_all(names, days)
-    finally:
-        opened.close()
     links = {entry.reviewer.name: f"{public_url.rstrip('/')}/join/{entry.ticket}" for entry in made}
     if as_json:
         print_json(links)
@@ -96,9 +94,8 @@ def close_study(study: Path = options.STUDY, database: str | None = options.DATA
     """
     from cogstage.study.folder import open_folder
 
-    opened = open_folder(study, database)
-    opened.answers.close()
-    opened.close()
+    with closing(open_folder(study, database)) as opened:
+        opened.answers.close()
     typer.echo("The study is closed.")
 
 
@@ -109,9 +106,8 @@ def reopen(study: Path = options.STUDY, database: str | None = options.DATABASE)
     """
     from cogstage.study.folder import open_folder
 
-    opened = open_folder(study, database)
-    opened.answers.reopen()
-    opened.close()
+    with closing(open_folder(study, database)) as opened:
+        opened.answers.reopen()
     typer.echo("The study is open.")
 
 
@@ -127,8 +123,7 @@ def admin_password(
     from cogstage.study.folder import open_folder
     from cogstage.study.secret import new_password
 
-    opened = open_folder(study, database)
-    try:
+    with closing(open_folder(study, database)) as opened:
         if generate:
             password = new_password()
         elif sys.stdin.isatty():
@@ -136,8 +131,6 @@ def admin_password(
         else:
             password = sys.stdin.readline().rstrip("\n")
         opened.access.set_password(password)
-    finally:
-        opened.close()
     typer.echo(f"Administrator's password: {password}" if generate else "The administrator's password is set.")
 
 
