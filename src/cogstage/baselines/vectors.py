@@ -48,6 +48,6 @@ class VectorStore:
         return vectors
 
     def cost(self, path: Path) -> tuple[float, float]:
-        """How many seconds the encoding took when it was made, by the clock and of the processor."""
+        """Wall-clock and CPU seconds that the encoding took."""
         about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
         return float(about["seconds"]), float(about.get("cpu_seconds", about["seconds"]))

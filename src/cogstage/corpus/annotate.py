@@ -42,22 +42,22 @@ class Mention:
 
     @property
     def negated(self) -> bool:
-        """Said not to be there."""
+        """Negated: the text denies it."""
         return bool(self.context & Context.NEGATED)
 
     @property
     def family(self) -> bool:
-        """Said of a relative."""
+        """About a relative of the patient."""
         return bool(self.context & Context.FAMILY)
 
     @property
     def hypothetical(self) -> bool:
-        """Spoken of as a possibility, a condition or a question."""
+        """A possibility, a condition or a question."""
         return bool(self.context & Context.HYPOTHETICAL)
 
     @property
     def historical(self) -> bool:
-        """Said of the past."""
+        """In the past, such as a medical history."""
         return bool(self.context & Context.HISTORICAL)
 
 
@@ -183,7 +183,7 @@ class Annotator:
         return [sentence for sentence in cut if TOKEN.search(sentence)]
 
     def term_rows(self, texts: Sequence[str], sentences: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Which term stands in which sentence of which text, one row a mention that counts, in order.
+        """Which term stands in which sentence of which text, one row per mention that counts, in order.
 
         Returns ``text_index``, ``sentence`` (from 0 within its text) and ``term_id``, all int32. Where neither
         sentences (then all numbered 0) nor context are asked for, a compiled pass does it several times as fast.

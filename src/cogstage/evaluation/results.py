@@ -270,7 +270,7 @@ class Comparison:
         return [cell for key, cell in self.cells.items() if key[:2] == (dataset, method)]
 
     def rows(self) -> Iterable[dict[str, Any]]:
-        """One row a data set, method, relation, seed and metric."""
+        """One row per data set, method, relation, seed and metric."""
         for (dataset, method, relation, seed), cell in sorted(self.cells.items()):
             extra = {name: cell[name] for name in ("seconds", "cpu_seconds", "peak_mb")}
             measured = {name: (found["value"], *found["interval"]) for name, found in cell["metrics"].items()}

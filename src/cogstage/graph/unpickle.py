@@ -1,4 +1,4 @@
-"""Reading other people's pickles without running anything in them."""
+"""Read pickles of plain data without executing code in them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PlainUnpickler(_Unpickler):
         super().__init__(self)
 
     def read(self, count: int) -> bytes:
-        """So many bytes; a length beyond the end of the file is refused before room is made for it."""
+        """``count`` bytes; a length beyond the end of the file is refused before memory is allocated."""
         if count > self._size:
             raise pickle.UnpicklingError("it says to be longer than it is")
         return self._handle.read(count)
@@ -40,7 +40,7 @@ class PlainUnpickler(_Unpickler):
         raise pickle.UnpicklingError(f"it asks for {module}.{name}")
 
     def persistent_load(self, key: Any) -> Any:
-        """Nor anything that lies outside the file."""
+        """No object outside the file is ever looked up."""
         raise pickle.UnpicklingError("it refers to something outside the file")
 
     def _set_items(self) -> None:

@@ -25,7 +25,7 @@ JOIN = ";"  # between the sources of one fact
 
 
 class Statement(NamedTuple):
-    """One row of a source: a fact, who says so, and the year since when, if that is known."""
+    """One row of a source: a fact, its source, and the year since when it is known, if given."""
 
     head: str
     relation: str

@@ -1,1 +1,1 @@
-"""One file a format: a module here that defines a Reader with a ``format`` is all that a new one needs."""
+"""One file per format: a module here that defines a Reader with a ``format`` is all that a new one needs."""

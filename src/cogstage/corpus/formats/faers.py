@@ -129,7 +129,7 @@ class FaersReader(Reader):
 
 
 class _Reports:
-    """Which reports count, with their case and day: 24 bytes a report."""
+    """Which reports count, with their case and day: 24 bytes per report."""
 
     def __init__(self, reader: FaersReader) -> None:
         deleted = {line for path in reader._deleted for line in _deleted_cases(path, reader.bad)}
