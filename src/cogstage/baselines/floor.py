@@ -6,6 +6,7 @@ import numpy as np
 
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import FittingView
+from cogstage.knowledge.logistic import logistic, logistic_weights
 from cogstage.progress import SILENT, Progress
 from cogstage.triples import Triples
 
@@ -30,32 +31,19 @@ class AlwaysPositive:
 
 
 class _Logistic:
-    """Logistic regression on a few features of a pair, by Newton's method with a trace of ridge."""
+    """Logistic regression on standardised features."""
 
     def fit(self, features: np.ndarray, label: np.ndarray) -> None:
         self._mean, spread = features.mean(axis=0), features.std(axis=0)
         self._spread = np.where(spread > 0, spread, 1.0)
-        x, y = self._design(features), label.astype(np.float64)
-        ridge = np.diag([1e-6, *[1.0] * features.shape[1]])
-        self._weights = np.zeros(x.shape[1])
-        for _ in range(100):
-            p = _sigmoid(x @ self._weights)
-            gradient = x.T @ (p - y) + ridge @ self._weights
-            step = np.linalg.solve((x.T * (p * (1 - p))) @ x + ridge, gradient)
-            self._weights -= step
-            if np.abs(step).max() < 1e-9:
-                break
+        self._weights = logistic_weights(self._standardised(features), label.astype(np.float64))
 
     def scores(self, features: np.ndarray) -> np.ndarray:
-        return _sigmoid(self._design(features) @ self._weights)
+        return logistic(self._weights[0] + self._standardised(features) @ self._weights[1:])
 
-    def _design(self, features: np.ndarray) -> np.ndarray:
-        return np.column_stack([np.ones(len(features)), (features - self._mean) / self._spread])
-
-
-def _sigmoid(x: np.ndarray) -> np.ndarray:
-    result: np.ndarray = 1.0 / (1.0 + np.exp(-np.clip(x, -30, 30)))
-    return result
+    def _standardised(self, features: np.ndarray) -> np.ndarray:
+        result: np.ndarray = (features - self._mean) / self._spread
+        return result
 
 
 class _PairFeatures:
