@@ -20,6 +20,7 @@ import numpy as np
 from cogstage.corpus.context import ANY, Context, ContextRules, Cue, default_rules, flags_of
 from cogstage.corpus.lexicon import BREAK, UNKNOWN, Lexicon, character, compile_patterns
 from cogstage.corpus.tokens import TOKEN, casefold_token, normalise, sentence_breaks
+from cogstage.numbering import within_groups
 
 if TYPE_CHECKING:
     from cogstage.corpus.encoding_kernel import TokenTable
@@ -256,8 +257,8 @@ class Annotator:
             return text_index, sentence, lexicon.first_concept[terms]
         many = np.diff(lexicon.concept_starts)[terms]
         first = np.repeat(lexicon.concept_starts[terms], many)
-        within = np.arange(len(first)) - np.repeat(np.cumsum(many) - many, many)
-        return np.repeat(text_index, many), np.repeat(sentence, many), lexicon.term_concepts[first + within]
+        concepts = lexicon.term_concepts[first + within_groups(many)]
+        return np.repeat(text_index, many), np.repeat(sentence, many), concepts
 
 
 def _batches(texts: Sequence[str], chosen: Sequence[int]) -> Iterator[list[int]]:
