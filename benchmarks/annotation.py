@@ -36,7 +36,7 @@ SLICES = 8
 
 
 def texts_of(literature: str, every: int) -> list[str]:
-    """Every so-manieth text of the literature set, in ASCII (both sides fold the rest differently), single spaces."""
+    """Every n-th text of the literature set, in ASCII (both sides fold the rest differently), single spaces."""
     texts = []
     with gzip.open(Path(literature) / "documents.jsonl.gz", "rt", encoding="utf-8") as handle:
         for number, line in enumerate(handle):

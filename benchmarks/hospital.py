@@ -181,7 +181,7 @@ class Hospital:
         return [None if every else KEPT_APART[one] for every, one in zip(mixed, kind, strict=True)]
 
     def mentions(self, first: int, end: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """For each kind of sentence the terms of every note of these patients: (notes, terms a sentence)."""
+        """For each kind of sentence the terms of every note of these patients: (notes, terms per sentence)."""
         each, count = self.plan.notes, (end - first) * self.plan.notes
         groups = np.repeat(rng.integers(self.plan.groups, size=(end - first, 2)), each, axis=0)
         groups = rng.permuted(groups, axis=1)  # what a note is about comes first

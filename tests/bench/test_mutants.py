@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 
 import pytest
-
-SCRIPT = Path(__file__).parents[2] / "scripts" / "mutants.py"
+from load_script import load_script
 
 
 @pytest.fixture
@@ -25,14 +23,7 @@ def small(tmp_path: Path) -> Path:
 
 
 def ends(small: Path, capsys: pytest.CaptureFixture[str], *changes: tuple[str, str, str]) -> tuple[int, str]:
-    spec = importlib.util.spec_from_file_location("mutants", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    import sys
-
-    sys.modules["mutants"] = script  # where dataclasses look their module up
-    spec.loader.exec_module(script)
+    script = load_script("scripts/mutants.py")
     entries = [
         {"name": n, "file": "sums.py", "old": o, "new": w, "tests": ["test_sums.py::test_add"]} for n, o, w in changes
     ]

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import importlib.util
 import io
 import itertools
 import json
-import sys
 import xml.etree.ElementTree as ET
 import zipfile
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -21,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from load_script import load_script
 
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
@@ -28,18 +26,7 @@ from cogstage.knowledge.facts import Facts
 
 ROOT = Path(__file__).resolve().parents[2]
 
-
-def _load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("build_embedded", ROOT / "scripts" / "build_embedded.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-builder = _load()
+builder = load_script("scripts/build_embedded.py")
 from embedded import facts as fact_steps  # noqa: E402  (the builder puts its folder on the path)
 from embedded import folder as folders  # noqa: E402
 from embedded import inputs as sources  # noqa: E402

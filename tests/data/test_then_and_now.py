@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections import Counter
-from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from load_script import load_script
 
 from cogstage.data import embedded
 from cogstage.knowledge.facts import Facts
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "then_and_now.py"
-
-
-def _load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("then_and_now", EXAMPLE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-example = _load()
+example = load_script("examples/then_and_now.py")
 
 
 def test_nothing_of_today_reaches_the_training_facts() -> None:

@@ -1,4 +1,4 @@
-"""The floor that every result is compared with: always positive, degrees, popularity, PPMI of the pair."""
+"""Trivial baselines that every result is compared with: always positive, degree, popularity, the pair's own PPMI."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import FittingView
+from cogstage.knowledge.logistic import logistic, logistic_weights
 from cogstage.progress import SILENT, Progress
 from cogstage.triples import Triples
 
@@ -30,65 +31,23 @@ class AlwaysPositive:
 
 
 class _Logistic:
-    """Logistic regression on a few features of a pair, by Newton's method with a trace of ridge."""
+    """Logistic regression on standardised features."""
 
     def fit(self, features: np.ndarray, label: np.ndarray) -> None:
         self._mean, spread = features.mean(axis=0), features.std(axis=0)
         self._spread = np.where(spread > 0, spread, 1.0)
-        x, y = self._design(features), label.astype(np.float64)
-        ridge = np.diag([1e-6, *[1.0] * features.shape[1]])
-        self._weights = np.zeros(x.shape[1])
-        for _ in range(100):
-            p = _sigmoid(x @ self._weights)
-            gradient = x.T @ (p - y) + ridge @ self._weights
-            step = np.linalg.solve((x.T * (p * (1 - p))) @ x + ridge, gradient)
-            self._weights -= step
-            if np.abs(step).max() < 1e-9:
-                break
+        self._weights = logistic_weights(self._standardised(features), label.astype(np.float64))
 
     def scores(self, features: np.ndarray) -> np.ndarray:
-        return _sigmoid(self._design(features) @ self._weights)
+        return logistic(self._weights[0] + self._standardised(features) @ self._weights[1:])
 
-    def _design(self, features: np.ndarray) -> np.ndarray:
-        return np.column_stack([np.ones(len(features)), (features - self._mean) / self._spread])
-
-
-def _sigmoid(x: np.ndarray) -> np.ndarray:
-    result: np.ndarray = 1.0 / (1.0 + np.exp(-np.clip(x, -30, 30)))
-    return result
-
-
-class Degree:
-    """How often the head and the tail occur in training facts of the relation: popularity and nothing else."""
-
-    name = "degree"
-    title = "Degree"
-    joint = False
-    settings = ""
-
-    def fit(self, graph: Graph, view: FittingView, relation: str, seed: int = 0, progress: Progress = SILENT) -> Degree:
-        """Logistic regression on log(1 + d_r(h)) and log(1 + d_r(t)); a training fact does not count for itself."""
-        facts = view.train_facts()
-        chosen = facts.relation == view.relations.index(relation)
-        self._heads = np.bincount(facts.head[chosen], minlength=graph.n_nodes)
-        self._tails = np.bincount(facts.tail[chosen], minlength=graph.n_nodes)
-        train = view.pairs(relation, "train")
-        self._model = _Logistic()
-        self._model.fit(self._features(train.head, train.tail, own=train.label.astype(np.int64)), train.label)
-        return self
-
-    def scores(self, head: np.ndarray, tail: np.ndarray, relation: str | None = None) -> np.ndarray:
-        """Probabilities (M,)."""
-        return self._model.scores(self._features(head, tail, own=np.zeros(len(head), np.int64)))
-
-    def _features(self, head: np.ndarray, tail: np.ndarray, own: np.ndarray) -> np.ndarray:
-        counts = np.stack([self._heads[head] - own, self._tails[tail] - own], axis=1)
-        result: np.ndarray = np.log1p(np.maximum(counts, 0))
+    def _standardised(self, features: np.ndarray) -> np.ndarray:
+        result: np.ndarray = (features - self._mean) / self._spread
         return result
 
 
-class _Popularity:
-    """How many training facts of any relation a term has."""
+class _PairFeatures:
+    """Logistic regression on a few features of a pair."""
 
     name: str
     title: str
@@ -97,9 +56,9 @@ class _Popularity:
 
     def fit(
         self, graph: Graph, view: FittingView, relation: str, seed: int = 0, progress: Progress = SILENT
-    ) -> _Popularity:
-        """Logistic regression on one log count; a training fact does not count for itself."""
-        self._counts = known_facts(view.train_facts(), graph.n_nodes)
+    ) -> _PairFeatures:
+        """Fit on the training pairs; a training fact does not count for itself."""
+        self._prepare(graph, view, relation)
         train = view.pairs(relation, "train")
         self._model = _Logistic()
         self._model.fit(self._features(train.head, train.tail, own=train.label.astype(np.int64)), train.label)
@@ -108,6 +67,39 @@ class _Popularity:
     def scores(self, head: np.ndarray, tail: np.ndarray, relation: str | None = None) -> np.ndarray:
         """Probabilities (M,)."""
         return self._model.scores(self._features(head, tail, own=np.zeros(len(head), np.int64)))
+
+    def _prepare(self, graph: Graph, view: FittingView, relation: str) -> None:
+        """Keep what the features are read from."""
+        raise NotImplementedError
+
+    def _features(self, head: np.ndarray, tail: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """Features (M, F); ``own`` (M,) is how many training facts each pair is itself."""
+        raise NotImplementedError
+
+
+class Degree(_PairFeatures):
+    """How often the head and the tail stand in training facts of the relation: log(1 + d_r(h)) and log(1 + d_r(t))."""
+
+    name = "degree"
+    title = "Degree"
+
+    def _prepare(self, graph: Graph, view: FittingView, relation: str) -> None:
+        facts = view.train_facts()
+        chosen = facts.relation == view.relations.index(relation)
+        self._heads = np.bincount(facts.head[chosen], minlength=graph.n_nodes)
+        self._tails = np.bincount(facts.tail[chosen], minlength=graph.n_nodes)
+
+    def _features(self, head: np.ndarray, tail: np.ndarray, own: np.ndarray) -> np.ndarray:
+        counts = np.stack([self._heads[head] - own, self._tails[tail] - own], axis=1)
+        result: np.ndarray = np.log1p(np.maximum(counts, 0))
+        return result
+
+
+class _Popularity(_PairFeatures):
+    """One log count of the training facts, of any relation, that a term stands in."""
+
+    def _prepare(self, graph: Graph, view: FittingView, relation: str) -> None:
+        self._counts = known_facts(view.train_facts(), graph.n_nodes)
 
     def _features(self, head: np.ndarray, tail: np.ndarray, own: np.ndarray) -> np.ndarray:
         of_head, of_tail = (np.maximum(self._counts[ids] - own, 0) for ids in (head, tail))
@@ -163,29 +155,16 @@ def known_facts(facts: Triples, n_nodes: int) -> np.ndarray:
     return result
 
 
-class PairPpmi:
-    """PPMI of the pair: do the two terms co-occur more often than by chance?"""
+class PairPpmi(_PairFeatures):
+    """The pair's own PPMI: do the two co-occur more than chance?"""
 
     name = "ppmi"
     title = "PPMI"
-    joint = False
-    settings = ""
 
-    def fit(
-        self, graph: Graph, view: FittingView, relation: str, seed: int = 0, progress: Progress = SILENT
-    ) -> PairPpmi:
-        """Logistic regression on PPMI(h, t)."""
+    def _prepare(self, graph: Graph, view: FittingView, relation: str) -> None:
         self._ppmi = graph.ppmi()
-        train = view.pairs(relation, "train")
-        self._model = _Logistic()
-        self._model.fit(self._features(train.head, train.tail), train.label)
-        return self
 
-    def scores(self, head: np.ndarray, tail: np.ndarray, relation: str | None = None) -> np.ndarray:
-        """Probabilities (M,)."""
-        return self._model.scores(self._features(head, tail))
-
-    def _features(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
+    def _features(self, head: np.ndarray, tail: np.ndarray, own: np.ndarray) -> np.ndarray:
         return np.asarray(self._ppmi[head, tail], np.float64).reshape(-1, 1) if len(head) else np.empty((0, 1))
 
 

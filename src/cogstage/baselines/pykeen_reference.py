@@ -255,7 +255,7 @@ def _import_pykeen() -> dict[str, Any]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Suppress PyKEEN's output."""
+    """Keep PyKEEN's log messages out of the terminal."""
     logger = logging.getLogger("pykeen")
     before = logger.level
     logger.setLevel(logging.ERROR)

@@ -48,6 +48,6 @@ class VectorStore:
         return vectors
 
     def cost(self, path: Path) -> tuple[float, float]:
-        """Elapsed seconds and processor seconds of the encoding."""
+        """Wall-clock and CPU seconds that the encoding took."""
         about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
         return float(about["seconds"]), float(about.get("cpu_seconds", about["seconds"]))

@@ -1,1 +1,1 @@
-"""One thin file a command group; no logic."""
+"""One thin file per command group; no logic."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import typer
@@ -115,11 +116,8 @@ def report(
     from cogstage.study.report import as_json as plain
     from cogstage.study.report import build_report, write_report
 
-    opened = open_folder(study, database)
-    try:
+    with closing(open_folder(study, database)) as opened:
         results = write_report(opened, out, draws, seed, names, include_unfinished)
-    finally:
-        opened.close()
     if as_json:
         print_json(plain(results))
         return

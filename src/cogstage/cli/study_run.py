@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import typer
@@ -78,11 +79,8 @@ def invite(
             "links need the public address of the study; set it with --url, for example --url https://study.example.org"
         )
     Address(public_url=public_url).check()
-    opened = open_folder(study, database)
-    try:
+    with closing(open_folder(study, database)) as opened:
         made = opened.access.invite_all(names, days)
-    finally:
-        opened.close()
     links = {entry.reviewer.name: f"{public_url.rstrip('/')}/join/{entry.ticket}" for entry in made}
     if as_json:
         print_json(links)
@@ -98,9 +96,8 @@ def close_study(study: Path = options.STUDY, database: str | None = options.DATA
     """
     from cogstage.study.folder import open_folder
 
-    opened = open_folder(study, database)
-    opened.answers.close()
-    opened.close()
+    with closing(open_folder(study, database)) as opened:
+        opened.answers.close()
     typer.echo("The study is closed.")
 
 
@@ -111,9 +108,8 @@ def reopen(study: Path = options.STUDY, database: str | None = options.DATABASE)
     """
     from cogstage.study.folder import open_folder
 
-    opened = open_folder(study, database)
-    opened.answers.reopen()
-    opened.close()
+    with closing(open_folder(study, database)) as opened:
+        opened.answers.reopen()
     typer.echo("The study is open.")
 
 
@@ -129,8 +125,7 @@ def admin_password(
     from cogstage.study.folder import open_folder
     from cogstage.study.secret import new_password
 
-    opened = open_folder(study, database)
-    try:
+    with closing(open_folder(study, database)) as opened:
         if generate:
             password = new_password()
         elif sys.stdin.isatty():
@@ -138,8 +133,6 @@ def admin_password(
         else:
             password = sys.stdin.readline().rstrip("\n")
         opened.access.set_password(password)
-    finally:
-        opened.close()
     typer.echo(f"Administrator's password: {password}" if generate else "The administrator's password is set.")
 
 

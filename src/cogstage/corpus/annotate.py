@@ -20,6 +20,7 @@ import numpy as np
 from cogstage.corpus.context import ANY, Context, ContextRules, Cue, default_rules, flags_of
 from cogstage.corpus.lexicon import BREAK, UNKNOWN, Lexicon, character, compile_patterns
 from cogstage.corpus.tokens import TOKEN, casefold_token, normalise, sentence_breaks
+from cogstage.numbering import within_groups
 
 if TYPE_CHECKING:
     from cogstage.corpus.encoding_kernel import TokenTable
@@ -42,22 +43,22 @@ class Mention:
 
     @property
     def negated(self) -> bool:
-        """The mention is negated."""
+        """Negated: the text denies it."""
         return bool(self.context & Context.NEGATED)
 
     @property
     def family(self) -> bool:
-        """The mention is about a relative."""
+        """About a relative of the patient."""
         return bool(self.context & Context.FAMILY)
 
     @property
     def hypothetical(self) -> bool:
-        """The mention is a possibility, a condition or a question."""
+        """A possibility, a condition or a question."""
         return bool(self.context & Context.HYPOTHETICAL)
 
     @property
     def historical(self) -> bool:
-        """The mention is about the past."""
+        """In the past, such as a medical history."""
         return bool(self.context & Context.HISTORICAL)
 
 
@@ -183,7 +184,7 @@ class Annotator:
         return [sentence for sentence in cut if TOKEN.search(sentence)]
 
     def term_rows(self, texts: Sequence[str], sentences: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Which term occurs in which sentence of which text, one row per counted mention, in order.
+        """Which term stands in which sentence of which text, one row per mention that counts, in order.
 
         Returns ``text_index``, ``sentence`` (from 0 within its text) and ``term_id``, all int32. Where neither
         sentences (then all numbered 0) nor context are asked for, a compiled pass does it several times as fast.
@@ -256,8 +257,8 @@ class Annotator:
             return text_index, sentence, lexicon.first_concept[terms]
         many = np.diff(lexicon.concept_starts)[terms]
         first = np.repeat(lexicon.concept_starts[terms], many)
-        within = np.arange(len(first)) - np.repeat(np.cumsum(many) - many, many)
-        return np.repeat(text_index, many), np.repeat(sentence, many), lexicon.term_concepts[first + within]
+        concepts = lexicon.term_concepts[first + within_groups(many)]
+        return np.repeat(text_index, many), np.repeat(sentence, many), concepts
 
 
 def _batches(texts: Sequence[str], chosen: Sequence[int]) -> Iterator[list[int]]:

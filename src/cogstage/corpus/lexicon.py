@@ -109,7 +109,7 @@ class Lexicon:
         """Read tables ``term, concept, name, type`` (all but term optional) and compile them.
 
         ``ambiguity``: a term of several concepts stands for the ``first`` one listed, for ``all``, or is left out
-        (``skip``). ``stop_list``: terms to leave out, or a file with one term per line. ``variants``: plurals and
+        (``skip``). ``stop_list``: terms to leave out, given or as a file with one per line. ``variants``: plurals and
         hyphens too. ``any_case``: abbreviations (one word of at most four characters, all capitals) match in any case,
         and not as they are written only. ``cache``: where compiled lexicons are kept (True: the user's cache folder;
         False: nowhere).
@@ -297,7 +297,7 @@ def compile_patterns(patterns: list[str]) -> Any:
 
 
 def read_stop_list(stop_list: str | Path | Iterable[str]) -> frozenset[str]:
-    """Return the terms of a stop list, or of a file with one term per line (lines that begin with # are comments)."""
+    """The terms of a stop list: given ones, or one per line of a file (lines that begin with # are comments)."""
     if not isinstance(stop_list, (str, Path)):
         return frozenset(stop_list)
     try:

@@ -16,6 +16,7 @@ from cogstage.errors import CogstageError
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.facts import Facts
+from cogstage.numbering import new_numbers
 from cogstage.tables import read_rows
 
 FOLDER = Path(__file__).with_name("embedded")
@@ -46,8 +47,7 @@ def graph_1977_1979() -> Graph:
     whole = Graph.load(GRAPH)
     of_terms, of_edges = (_column(GRAPH / name, "then") for name in ("terms.parquet", "edges.parquet"))
     nodes = np.flatnonzero(of_terms)
-    number = np.full(whole.n_nodes, -1, np.int32)
-    number[nodes] = np.arange(len(nodes), dtype=np.int32)
+    number = new_numbers(nodes, whole.n_nodes)
     terms = whole.vocabulary
     chosen = nodes.tolist()
     vocabulary = Vocabulary(

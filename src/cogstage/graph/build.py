@@ -48,6 +48,7 @@ from cogstage.graph.runs import WorkFolder
 from cogstage.graph.units import Finder, Keys
 from cogstage.input_files import Paths
 from cogstage.locks import lock_folder
+from cogstage.numbering import new_numbers
 from cogstage.progress import SILENT, Progress
 from cogstage.reporting.release import release_markdown
 from cogstage.tables import BadRows, expand
@@ -303,8 +304,7 @@ def _released(
         np.maximum.at(largest, part.source, part.count)
         np.maximum.at(largest, part.target, part.count)
     kept = np.flatnonzero(largest > 0)
-    number = np.full(len(chosen), -1, np.int32)
-    number[kept] = np.arange(len(kept), dtype=np.int32)
+    number = new_numbers(kept, len(chosen))
     renumbered = (replace(part, source=number[part.source], target=number[part.target]) for part in parts)
     return renumbered, chosen[kept], largest[kept]
 

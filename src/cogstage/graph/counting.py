@@ -199,7 +199,7 @@ class Counter:
             first = last
 
     def buffers(self, slots: int) -> list[np.ndarray]:
-        """Allocate buffers for this many pairs."""
+        """Arrays for that many pairs."""
         columns = [np.empty(slots, np.int32) for _ in range(3 if self.with_groups else 2)]
         return columns if self.lag is None else [*columns, np.empty((slots, 3), np.int32)]
 

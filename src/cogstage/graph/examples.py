@@ -21,6 +21,7 @@ from cogstage.graph.folder import EDGES, EXAMPLES, read_columns
 from cogstage.graph.job import BuildJob, Nodes
 from cogstage.graph.kept_examples import SCHEMA
 from cogstage.graph.units import FoundRows, usable
+from cogstage.numbering import within_groups
 
 LONGEST = 400  # letters of a sentence that are kept
 HELD = 50_000  # examples in memory before they go to disk, and in a row group
@@ -202,7 +203,7 @@ def _within(group: np.ndarray, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray
     end = np.repeat(ends, np.diff(np.concatenate([[0], ends])))
     many = end - np.arange(len(group)) - 1
     one = np.repeat(np.arange(len(group)), many)
-    other = one + 1 + np.arange(len(one)) - np.repeat(np.cumsum(many) - many, many)
+    other = one + 1 + within_groups(many)
     return one, other
 
 

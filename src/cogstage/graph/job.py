@@ -16,6 +16,7 @@ from cogstage.graph.options import BuildOptions
 from cogstage.graph.privacy import bounded_edges
 from cogstage.graph.runs import WorkFolder
 from cogstage.graph.units import Finder, Keys, number_of
+from cogstage.numbering import new_numbers
 from cogstage.progress import Progress
 from cogstage.tables import BadRows
 
@@ -68,8 +69,7 @@ def choose_nodes(keys: list[str], census: Census, options: BuildOptions) -> Node
     if options.private is None:
         kept &= census.groups >= options.suppress_below
     chosen = np.flatnonzero(kept)
-    node = np.full(len(keys), -1, np.int32)
-    node[chosen] = np.arange(len(chosen), dtype=np.int32)
+    node = new_numbers(chosen, len(keys))
     hashes = None
     if options.private is not None:
         hashes = np.fromiter((number_of("key", keys[number]) for number in chosen.tolist()), np.uint64, len(chosen))

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cogstage.numbering import within_groups
+
 
 @dataclass(frozen=True)
 class Renumbering:
@@ -36,5 +38,5 @@ class Renumbering:
         """Every new number of these old ones: at which place of ``number`` the old one stands, and the new one."""
         many = self.starts[number + 1] - self.starts[number]
         place = np.repeat(np.arange(len(number)), many)
-        within = np.arange(len(place)) - np.repeat(np.cumsum(many) - many, many)
+        within = within_groups(many)
         return place, self.new[self.starts[number][place] + within]

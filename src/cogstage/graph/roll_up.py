@@ -18,6 +18,7 @@ from cogstage.graph.edges import Edges
 from cogstage.graph.renumbering import Renumbering
 from cogstage.graph.runs import add_up, as_stored
 from cogstage.graph.vocabulary import Vocabulary
+from cogstage.numbering import every_pair
 from cogstage.tables import column_names, read_rows
 
 ORDINALS = {"1": "ATC 1st", "2": "ATC 2nd", "3": "ATC 3rd", "4": "ATC 4th", "5": "ATC 5th"}
@@ -151,11 +152,11 @@ def roll_up_graph(graph: Graph, roll_up: RollUp) -> Graph:
     keys, starts, flat = parents.keys, parents.starts, parents.new
     _check_exact(graph, roll_up, starts, flat, keys)
     # every pair of parents of every edge, and the parents that one code has together
-    edge, one, other = _pairs(starts, flat, graph.source, graph.target)
+    edge, one, other = every_pair(starts, flat, graph.source, graph.target)
     edges = Edges(one, other, graph.count[edge], None, None if graph.in_order is None else graph.in_order[edge])
     edges = edges.upward()
     several = np.flatnonzero(np.diff(starts) > 1)
-    code, mine, yours = _pairs(starts, flat, several, several)
+    code, mine, yours = every_pair(starts, flat, several, several)
     apart = mine < yours
     code, mine, yours = several[code[apart]], mine[apart], yours[apart]
     together = Edges(
@@ -186,8 +187,10 @@ def _check_exact(graph: Graph, roll_up: RollUp, starts: np.ndarray, flat: np.nda
             raise CogstageError(f"the graph was built with {option} {made[option]}: {why}; {advice}")
     if made.get("per") == "patient" or graph.in_order is not None:
         what = "patients" if made.get("per") == "patient" else "the order in time"
-        raise CogstageError(f"the graph counts {what}: two codes of one concept would be counted twice; {advice}")
-    edge, one, other = _pairs(starts, flat, graph.source, graph.target)
+        raise CogstageError(
+            f"the graph counts {what}: two codes of a concept at different times would count twice; {advice}"
+        )
+    edge, one, other = every_pair(starts, flat, graph.source, graph.target)
     both = np.flatnonzero(one == other)
     if len(both):
         at = int(edge[both[0]])
@@ -196,19 +199,6 @@ def _check_exact(graph: Graph, roll_up: RollUp, starts: np.ndarray, flat: np.nda
             f"{names} both become {keys[int(one[both[0]])]} and co-occur {int(graph.count[at]):,} times, "
             f"so sums would count these units twice; {advice}"
         )
-
-
-def _pairs(
-    starts: np.ndarray, flat: np.ndarray, source: np.ndarray, target: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Every parent of each source with every parent of its target: number of the pair, and the two parents."""
-    n_source, n_target = np.diff(starts)[source], np.diff(starts)[target]
-    total = n_source * n_target
-    pair = np.repeat(np.arange(len(source)), total)
-    within = np.arange(len(pair)) - np.repeat(np.cumsum(total) - total, total)
-    one = flat[starts[source][pair] + within // n_target[pair]]
-    other = flat[starts[target][pair] + within % n_target[pair]]
-    return pair, one, other
 
 
 def _rolled_vocabulary(

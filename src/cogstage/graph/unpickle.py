@@ -1,4 +1,4 @@
-"""Read pickle files without running any code in them."""
+"""Read pickles of plain data without executing code in them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PlainUnpickler(_Unpickler):
         super().__init__(self)
 
     def read(self, count: int) -> bytes:
-        """Read ``n`` bytes; refuse a length beyond the end of the file before allocating memory."""
+        """``count`` bytes; a length beyond the end of the file is refused before memory is allocated."""
         if count > self._size:
             raise pickle.UnpicklingError("its stated length is wrong")
         return self._handle.read(count)
@@ -40,7 +40,7 @@ class PlainUnpickler(_Unpickler):
         raise pickle.UnpicklingError(f"it refers to {module}.{name}")
 
     def persistent_load(self, key: Any) -> Any:
-        """Refuse references outside the file."""
+        """No object outside the file is ever looked up."""
         raise pickle.UnpicklingError("it refers to something outside the file")
 
     def _set_items(self) -> None:

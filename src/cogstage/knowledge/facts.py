@@ -25,7 +25,7 @@ JOIN = ";"  # between the sources of one fact
 
 
 class Statement(NamedTuple):
-    """One row of a source: a fact, its source, and its year if known."""
+    """One row of a source: a fact, its source, and the year since when it is known, if given."""
 
     head: str
     relation: str

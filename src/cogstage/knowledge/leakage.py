@@ -16,6 +16,7 @@ from cogstage.knowledge.auroc import auroc
 from cogstage.knowledge.dataset import SPLITS
 from cogstage.knowledge.edge_lookup import EdgeLookup
 from cogstage.knowledge.located import Concepts, Located
+from cogstage.knowledge.logistic import logistic_weights
 from cogstage.knowledge.negative_slots import Ends
 from cogstage.knowledge.negatives import Drawn
 
@@ -174,7 +175,7 @@ def _floors(
                 name: _rounded(auroc(label, feature[:, :2].sum(axis=1)))
                 for name, label, feature in zip(SPLITS, labels, features, strict=True)
             }
-            weights = _logistic(features[1], labels[1])
+            weights = logistic_weights(features[1], labels[1])
             scores = {
                 "facts of the head": features[2][:, 0],
                 "facts of the tail": features[2][:, 1],
@@ -188,22 +189,6 @@ def _floors(
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
-
-
-def _logistic(features: np.ndarray, labels: np.ndarray, ridge: float = 1.0, steps: int = 50) -> np.ndarray:
-    """Weights (bias first) of a ridge logistic regression, by Newton's method."""
-    inputs = np.column_stack([np.ones(len(features)), features])
-    weights = np.zeros(inputs.shape[1])
-    penalty = np.diag([1e-6, *[ridge] * features.shape[1]])
-    for _ in range(steps):
-        chance = 1 / (1 + np.exp(-np.clip(inputs @ weights, -30, 30)))
-        gradient = inputs.T @ (chance - labels) + penalty @ weights
-        curvature = (inputs * (chance * (1 - chance))[:, None]).T @ inputs + penalty
-        step = np.linalg.solve(curvature, gradient)
-        weights -= step
-        if np.abs(step).max() < 1e-8:
-            break
-    return weights
 
 
 def stems(name: str) -> frozenset[str]:

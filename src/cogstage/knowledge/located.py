@@ -12,6 +12,7 @@ import numpy as np
 from cogstage.errors import CogstageError
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.facts import Facts
+from cogstage.numbering import every_pair
 from cogstage.relations import ordered
 
 
@@ -80,14 +81,9 @@ def locate(facts: Facts, vocabulary: Vocabulary, concepts: Concepts) -> tuple[Lo
 
     by_concept = np.argsort(concepts.of_node, kind="stable").astype(np.int32)
     size = np.bincount(concepts.of_node, minlength=len(concepts.names))
-    start = np.concatenate([[0], np.cumsum(size)[:-1]])
+    starts = np.concatenate([[0], np.cumsum(size)])
     fact = np.flatnonzero(placed)
-    width = size[tail[fact]]
-    times = size[head[fact]] * width
-    rows = np.repeat(np.arange(len(fact)), times)
-    within = np.arange(len(rows)) - np.repeat(np.cumsum(times) - times, times)
-    nodes_head = by_concept[start[head[fact]][rows] + within // width[rows]]
-    nodes_tail = by_concept[start[tail[fact]][rows] + within % width[rows]]
+    rows, nodes_head, nodes_tail = every_pair(starts, by_concept, head[fact], tail[fact])
     located = Located(
         relations,
         nodes_head,

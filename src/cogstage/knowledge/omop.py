@@ -14,7 +14,7 @@ from cogstage.corpus.formats.omop import table_files
 from cogstage.knowledge.facts import Facts
 from cogstage.knowledge.matching import Matched, Matcher, Names
 from cogstage.knowledge.relation_map import OMOP_RELATIONS, OMOP_TYPES, read_relation_map, read_types
-from cogstage.knowledge.source_facts import facts_of_statements
+from cogstage.knowledge.source_facts import SourceStatement, facts_of_statements
 from cogstage.knowledge.streams import find_tables, table_batches
 from cogstage.progress import SILENT, Progress
 from cogstage.tables import BadRows
@@ -22,8 +22,6 @@ from cogstage.tables import BadRows
 SYNONYM = ["concept_id", "concept_synonym_name", "language_concept_id"]
 ENGLISH = "4180186"  # the language's own concept
 ADVICE = "point to an unpacked vocabulary download"
-
-Statement = tuple[str, str, str, str]  # a, their relation, b, source
 
 
 def facts_from_omop(
@@ -100,7 +98,7 @@ def facts_from_omop(
 
     matched = Matched() if matcher is None else matcher.decide(frozenset(usable.identifiers), usable.types)
 
-    def stated() -> Iterator[Statement]:
+    def stated() -> Iterator[SourceStatement]:
         for first, relation, second in statements:
             reason = usable.why_not(first) or usable.why_not(second)
             if reason:

@@ -41,7 +41,7 @@ class Oriented:
 
 
 def read_relation_map(path: Path | str) -> dict[str, Rule]:
-    """A table with the columns source (their relation), relation (ours), swap, and head_types, tail_types if wanted.
+    """A table with the columns source (their relation), relation (ours), swap, optionally head_types, tail_types.
 
     Their relations are compared without case; one may be mapped to several of ours only by several files.
     """

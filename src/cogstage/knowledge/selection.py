@@ -15,6 +15,7 @@ from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.hold_out import HoldOut, hold_out_report, taken_out
 from cogstage.knowledge.located import Concepts, Located
 from cogstage.knowledge.time_split import dated_facts
+from cogstage.numbering import new_numbers
 from cogstage.progress import Progress
 
 FEW = 1_000  # number of facts below which results are unreliable; the paper used no smaller relation
@@ -127,8 +128,7 @@ def _choose(facts: Located, options: DatasetOptions, progress: Progress) -> tupl
                 mask[rows[np.argsort(rank, kind="stable")[options.cap :]]] = False
                 capped[facts.relations[index]] = len(rows) - options.cap
     chosen = facts.take(mask)
-    renumber = np.full(len(facts.relations), -1, np.int16)
-    renumber[keep] = np.arange(len(keep))
+    renumber = new_numbers(np.array(keep, np.int64), len(facts.relations)).astype(np.int16)
     names = tuple(facts.relations[index] for index in keep)
     chosen = Located(names, chosen.head, renumber[chosen.relation], chosen.tail, chosen.pair, chosen.year)
     return chosen, {"relations with too few facts": few, "facts above the cap": capped}

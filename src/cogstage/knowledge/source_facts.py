@@ -12,9 +12,11 @@ from cogstage.knowledge.matching import Matched, Names, unmatched_rows
 from cogstage.knowledge.relation_map import Oriented, Rule, orient
 from cogstage.tables import BadRows
 
+SourceStatement = tuple[str, str, str, str]  # concept a, their relation, concept b, source
+
 
 def facts_of_statements(
-    statements: Iterable[tuple[str, str, str, str]],
+    statements: Iterable[SourceStatement],
     rules: Mapping[str, Rule],
     types: Mapping[str, frozenset[str]],
     matched: Matched,
@@ -34,7 +36,7 @@ def facts_of_statements(
     unmatched: Counter[str] = Counter()
     oriented = Oriented()
 
-    def rows() -> Iterator[tuple[str, str, str, str]]:
+    def rows() -> Iterator[SourceStatement]:
         for head, relation, tail, source in orient(statements, rules, types, oriented):
             head, tail = matched.merged.get(head, head), matched.merged.get(tail, tail)
             missing = [] if targets is None else [end for end in (head, tail) if end not in targets]

@@ -77,10 +77,10 @@ def _by_end(
         side[member] = chosen
         lacking[:, chosen] -= weight[member]
     sides: np.ndarray = side[row_member]
-    return _one_side_a_pair(facts, sides)
+    return _one_side_per_pair(facts, sides)
 
 
-def _one_side_a_pair(facts: Located, side: np.ndarray) -> np.ndarray:
+def _one_side_per_pair(facts: Located, side: np.ndarray) -> np.ndarray:
     """Leave out the pairs that two directions put on different sides."""
     pairs, row_pair = np.unique(facts.pair, return_inverse=True)
     row_pair = row_pair.ravel()

@@ -15,7 +15,7 @@ from cogstage.choices import Ambiguity, check_choice
 from cogstage.knowledge.facts import Facts
 from cogstage.knowledge.matching import Matched, Matcher, Names
 from cogstage.knowledge.relation_map import UMLS_RELATIONS, UMLS_TYPES, read_relation_map, read_types
-from cogstage.knowledge.source_facts import facts_of_statements
+from cogstage.knowledge.source_facts import SourceStatement, facts_of_statements
 from cogstage.knowledge.streams import batches, find_files
 from cogstage.progress import SILENT, Progress
 from cogstage.tables import BadRows
@@ -64,8 +64,6 @@ MRCONSO = [
 MRSTY = ["CUI", "TUI", "STN", "STY", "ATUI", "CVF", "END"]
 FILES = ("MRREL.RRF", "MRSTY.RRF", "MRCONSO.RRF")
 ADVICE = "point to the META folder of a UMLS release (MetamorphoSys writes it)"
-
-Statement = tuple[str, str, str, str]  # a, their relation, b, source
 
 
 def facts_from_umls(
@@ -140,7 +138,7 @@ def facts_from_umls(
     types = _types(files["MRSTY.RRF"], concepts | (matcher.voted if matcher else set()), bad)
     matched = Matched() if matcher is None else matcher.decide(frozenset(named.identifiers), types)
 
-    def stated() -> Iterator[Statement]:
+    def stated() -> Iterator[SourceStatement]:
         for statement in statements.elements():
             if statement[0] in named.name and statement[2] in named.name:
                 yield statement
@@ -166,7 +164,7 @@ def read_statements(
     counts: Counter[str],
     bad: BadRows,
     progress: Progress,
-) -> Iterator[Statement]:
+) -> Iterator[SourceStatement]:
     """The rows of MRREL whose RELA is mapped, read as "CUI2 RELA CUI1"."""
     wanted = pa.array(sorted(relations))
     allowed = pa.array(sorted(sources), pa.string())

@@ -146,7 +146,7 @@ def create_server(service: Service) -> MCPServer[Any]:
 
 
 def _plain_errors(tool: Callable[P, dict[str, Any]]) -> Callable[P, dict[str, Any]]:
-    """Turn errors of the caller into one-line tool errors."""
+    """Errors that a caller can correct become one-line messages; they are not failures of the server."""
 
     @wraps(tool)
     def wrapped(*arguments: P.args, **named: P.kwargs) -> dict[str, Any]:

@@ -105,7 +105,7 @@ class Table:
     def html(self) -> str:
         """A ``table`` element with its caption; every text is escaped."""
         words = ' class="words"'
-        head = "".join(
+        header = "".join(
             f'<th scope="col"{words if i < self.left else ""}>{html_escape(name)}</th>'
             for i, name in enumerate(self.columns)
         )
@@ -113,7 +113,7 @@ class Table:
         note = f'\n<p class="faint">{html_escape(self.note)}</p>' if self.note else ""
         return (
             f'<div class="scroll"><table>\n<caption>{html_escape(self.caption)}</caption>\n'
-            f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>{note}"
+            f"<thead><tr>{header}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>{note}"
         )
 
     def _html_cell(self, numbered: tuple[int, Cell]) -> str:

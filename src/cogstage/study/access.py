@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, Table, delete, func, insert, select, update
 
 from cogstage.errors import UsageError
 from cogstage.study.database import Database
@@ -172,10 +173,7 @@ class Access:
 
     def reviewer(self, reviewer_id: str) -> Reviewer:
         """One reviewer by id."""
-        with self._database.reading() as connection:
-            row = connection.execute(
-                select(reviewer).where(reviewer.c.id == reviewer_id, reviewer.c.study_id == self._study.id)
-            ).first()
+        row = self._row(reviewer, reviewer_id)
         if row is None:
             raise UsageError("there is no such reviewer in this study")
         return _reviewer(row)
@@ -183,10 +181,7 @@ class Access:
     def reviewer_with_link(self, ticket: str) -> Reviewer | None:
         """Whose link this is; None for links that are wrong, revoked or expired."""
         identifier, secret = split_ticket(ticket)
-        with self._database.reading() as connection:
-            row = connection.execute(
-                select(reviewer).where(reviewer.c.id == identifier, reviewer.c.study_id == self._study.id)
-            ).first()
+        row = self._row(reviewer, identifier)
         matches = secret_matches(secret, row.token_hash if row is not None else None)
         if row is None or not matches:
             return None
@@ -231,12 +226,16 @@ class Access:
             with self._database.writing() as connection:
                 connection.execute(delete(session).where(session.c.id == split_ticket(ticket)[0]))
 
-    def _session(self, ticket: str) -> Row[tuple[str, str, str | None, str, float]] | None:
-        identifier, secret = split_ticket(ticket)
+    def _row(self, table: Table, identifier: str) -> Row[Any] | None:
+        """A row of this study by its id."""
         with self._database.reading() as connection:
-            row = connection.execute(
-                select(session).where(session.c.id == identifier, session.c.study_id == self._study.id)
+            return connection.execute(
+                select(table).where(table.c.id == identifier, table.c.study_id == self._study.id)
             ).first()
+
+    def _session(self, ticket: str) -> Row[Any] | None:
+        identifier, secret = split_ticket(ticket)
+        row = self._row(session, identifier)
         matches = secret_matches(secret, row.secret_hash if row is not None else None)
         return row if row is not None and matches and time.time() < row.expires_at else None
 

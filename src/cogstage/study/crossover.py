@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cogstage.study.agreement import Bootstrap, Estimate
-from cogstage.study.judgements import Judgement
+from cogstage.study.judgements import Judgement, by_familiarity
 from cogstage.study.protocol import Study
 from cogstage.study.reliability import Agreement, agreement
 from cogstage.study.results import DRAWS, Comment, ReviewerSummary, comments, familiarity, summaries
@@ -106,10 +106,7 @@ def analyse_crossover(
     def log_seconds(j: Judgement) -> float | None:
         return math.log(j.seconds) if j.seconds > 0 else None
 
-    known = {
-        "both terms familiar": [j for j in judged if j.familiar is True],
-        "one term or both not familiar": [j for j in judged if j.familiar is False],
-    }
+    known = by_familiarity(judged)
     return CrossoverResults(
         study=study,
         reviewers=reviewers,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cogstage.study.blind import CANNOT_JUDGE, BlindForm
@@ -57,6 +57,15 @@ class Judgement:
         if self.familiar_head is None or self.familiar_tail is None:
             return None
         return self.familiar_head == self.familiar_tail == "yes"
+
+
+def by_familiarity(found: Iterable[Judgement]) -> dict[str, list[Judgement]]:
+    """Judgements of pairs whose terms the reviewer knows, and of others; unanswered ones are in neither."""
+    groups: dict[str, list[Judgement]] = {"both terms familiar": [], "one term or both not familiar": []}
+    for judgement in found:
+        if judgement.familiar is not None:
+            groups["both terms familiar" if judgement.familiar else "one term or both not familiar"].append(judgement)
+    return groups
 
 
 def judgements(opened: OpenStudy, pseudonyms: bool = False) -> list[Judgement]:

@@ -302,9 +302,9 @@ def as_json(results: Results | CrossoverResults) -> dict[str, Any]:
     """The figures for machines; what is not defined is null."""
     record = {key: value for key, value in asdict(results).items() if key != "study"}
     study = results.study
-    head = {"title": study.title, "protocol": study.protocol, "sources": list(study.sources)}
+    about = {"title": study.title, "protocol": study.protocol, "sources": list(study.sources)}
     finished = {r.name: r.finished for r in results.reviewers}
-    plain: dict[str, Any] = _plain({**head, **record, "finished": finished})
+    plain: dict[str, Any] = _plain({**about, **record, "finished": finished})
     return plain
 
 

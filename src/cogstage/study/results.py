@@ -11,7 +11,7 @@ import numpy as np
 
 from cogstage.study.agreement import Bootstrap, Estimate, ratio, sign_flip_test, sign_test
 from cogstage.study.effort import is_hasty, is_hasty_reviewer
-from cogstage.study.judgements import Judgement
+from cogstage.study.judgements import Judgement, by_familiarity
 from cogstage.study.protocol import OUTCOMES, Study
 from cogstage.study.reliability import SCORE_LEVELS, Agreement, agreement
 
@@ -119,10 +119,7 @@ def analyse(
     outcomes = [o for o in OUTCOMES if any(j.case.outcome == o for j in shown)]
     if len(outcomes) > 1:
         groups |= {outcome: [j for j in shown if j.case.outcome == outcome] for outcome in outcomes}
-    known = {
-        "both terms familiar": [j for j in shown if j.familiar is True],
-        "one term or both not familiar": [j for j in shown if j.familiar is False],
-    }
+    known = by_familiarity(shown)
     return Results(
         study=study,
         reviewers=reviewers,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,22 +72,19 @@ class Processes:
 
     def agree(self, value: float) -> float:
         """The first process' value, in all of them."""
-        if self.count == 1:
-            return value
-        shared = torch.tensor([value], dtype=torch.float64)
-        if dist.get_backend() == "nccl":
-            shared = shared.cuda()
-        dist.broadcast(shared, 0)
-        return float(shared)
+        return self._exchange(value, lambda shared: dist.broadcast(shared, 0))
 
     def total(self, value: float) -> float:
         """The sum of a number over all processes."""
+        return self._exchange(value, dist.all_reduce)
+
+    def _exchange(self, value: float, operation: Callable[[torch.Tensor], object]) -> float:
         if self.count == 1:
             return value
         shared = torch.tensor([value], dtype=torch.float64)
         if dist.get_backend() == "nccl":
             shared = shared.cuda()
-        dist.all_reduce(shared)
+        operation(shared)
         return float(shared)
 
 

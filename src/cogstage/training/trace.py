@@ -1,4 +1,4 @@
-"""The course of a training for machines: JSON lines, and TensorBoard event files where wanted."""
+"""The history of a training run: JSON lines, and TensorBoard event files if asked for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cogstage.errors import UsageError
 
 
 class Recorder:
-    """Takes one dictionary a round; figures of epochs also go to TensorBoard."""
+    """Takes one dictionary per round; figures of epochs also go to TensorBoard."""
 
     def __init__(self, trace: Path | str | None, tensorboard: Path | str | None) -> None:
         self._path = None if trace is None else Path(trace)

@@ -1,1 +1,1 @@
-"""Input formats, one file per format. A new format is a module that defines a Reader with a ``format``."""
+"""One file per format: a module here that defines a Reader with a ``format`` is all that a new one needs."""
