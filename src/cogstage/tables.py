@@ -109,6 +109,13 @@ class BadRows:
         return lines
 
 
+class _AllNeeded(BadRows):
+    """For tables of which no row can be left out, so that no message offers it."""
+
+    def report(self, message: str, lines: int = 1) -> None:
+        raise CogstageError(message)
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One row: its values by column name (missing optional columns are None) and where it stands."""
@@ -138,8 +145,9 @@ def read_rows(
 
     ``required`` columns must be there and not empty; ``optional`` ones come as None where they are missing or empty.
     ``renames`` maps other names a column may have (compared without case) to ours; ``meter`` counts the bytes read.
+    Without ``bad``, the first row that cannot be used ends the run.
     """
-    bad = bad if bad is not None else BadRows()
+    bad = bad if bad is not None else _AllNeeded()
     meter = meter or Meter()
     required, optional = tuple(required), tuple(optional)
     renames = {theirs.lower(): ours for theirs, ours in (renames or {}).items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from cogstage.corpus.lexicon import Entry, Lexicon
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.build import build_graph
 from cogstage.graph.cooccurrence import Graph
-from cogstage.graph.merge import add_documents, merge_folders
+from cogstage.graph.merge import add_documents, merge_folders, merge_graphs
 from cogstage.graph.options import BuildOptions, Private
 
 WORDS = ["aspirin", "fever", "cough", "gout", "rash"]
@@ -95,6 +96,31 @@ def test_what_cannot_be_added_is_refused(tmp_path: Path) -> None:
         merge_folders([tmp_path / "a", tmp_path / "sentences"], tmp_path / "out")
     with pytest.raises(UsageError, match="at least two"):
         merge_folders([tmp_path / "a"], tmp_path / "out")
+    with pytest.raises(UsageError, match="a was given twice"):
+        merge_folders([tmp_path / "a", tmp_path / "b" / ".." / "a"], tmp_path / "out")
+    a = Graph.load(tmp_path / "a")
+    with pytest.raises(UsageError, match=r"0\.jsonl was counted in graph 1 and in graph 2"):
+        merge_graphs([a, a])
+    with pytest.raises(UsageError, match=r"0\.jsonl was counted in same and in same"):
+        merge_graphs([a, a], ["same", "same"])
+    with pytest.raises(UsageError, match="any_case False, graph 2 with True"):
+        merge_graphs([a, replace(a, made_with={**a.made_with, "any_case": True})])
+    older = {name: value for name, value in a.made_with.items() if name not in ("any_case", "inputs")}
+    assert merge_graphs([a, replace(a, made_with=older)]).count.tolist() == [2]  # a version without the option
+
+
+def test_other_words_are_said(tmp_path: Path) -> None:
+    """A term that one site did not look for is counted at the other alone, so the sum is no count of all documents."""
+    files = three_notes(tmp_path)
+    for n, words in enumerate((WORDS, WORDS[:2], WORDS)):
+        rows = "".join(f"{word}\tC{number}\n" for number, word in enumerate(words))
+        (tmp_path / f"{n}.tsv").write_text("term\tconcept\n" + rows, encoding="utf-8")
+        build_graph(files[n], tmp_path / f"g{n}", tmp_path / f"{n}.tsv", BuildOptions(unit="document"))
+    same = merge_folders([tmp_path / "g0", tmp_path / "g2"], tmp_path / "same")
+    assert same.made_with["merged"] == {"parts": 2, "exact": True, "notes": []}
+    other = merge_folders([tmp_path / "g0", tmp_path / "g1"], tmp_path / "other")
+    assert not other.made_with["merged"]["exact"]
+    assert "lexicons differ" in other.made_with["merged"]["notes"][0]
 
 
 def test_budgets_add_up(tmp_path: Path) -> None:
@@ -125,6 +151,19 @@ def test_only_new_files_are_added(tmp_path: Path) -> None:
     with pytest.raises(CogstageError, match="has all of these documents already"):
         add_documents(tmp_path / "g", files, tmp_path / "g", LEXICON)
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_other_options_are_refused_before_anything_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = three_notes(tmp_path)
+    windows = BuildOptions(unit="patient-window", window=None)
+    build_graph(files[0], tmp_path / "g", LEXICON, windows)
+    with monkeypatch.context() as patch:
+        patch.setattr("cogstage.graph.merge.build_graph", lambda *_, **__: pytest.fail("it was counted"))
+        with pytest.raises(UsageError, match="window ever, the new documents with 1d"):
+            add_documents(tmp_path / "g", files, tmp_path / "g", LEXICON)
+        with pytest.raises(UsageError, match=r"roll_up None, the new documents with parents\.tsv"):
+            add_documents(tmp_path / "g", files, tmp_path / "g", LEXICON, windows, roll_up=tmp_path / "parents.tsv")
+    assert add_documents(tmp_path / "g", files, tmp_path / "g", LEXICON, windows).documents == 2
 
 
 def test_on_the_command_line(tmp_path: Path) -> None:

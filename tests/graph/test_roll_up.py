@@ -229,6 +229,14 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     )
     assert run.exit_code == 0, run.output
     assert content(Graph.load(tmp_path / "h")) == ({"A": 2, "c": 2}, {("A", "c"): 2})
+    (tmp_path / "broken.tsv").write_text("code\tparent\na1\n", encoding="utf-8")
+    run = CliRunner().invoke(
+        app,
+        ["graph", "roll-up", str(tmp_path / "g"), "--map", str(tmp_path / "broken.tsv"), "--out", str(tmp_path / "h")],
+    )
+    assert run.exit_code == 1
+    with pytest.raises(CogstageError, match=r"broken\.tsv:2: 1 columns where the header has 2$"):  # no --skip-bad here
+        read_roll_up(tmp_path / "broken.tsv", ["a1"])
     with pytest.raises(UsageError, match=r"neither a level .* nor a table"):
         read_roll_up("nowhere", ["a"])
     with pytest.raises(UsageError, match="needs a folder"):

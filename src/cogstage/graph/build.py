@@ -129,7 +129,7 @@ def build_graph(
     out, bad = Path(out), bad if bad is not None else BadRows()
     check_target(out, "graph")
     reader = open_reader(documents, options.format, bad=bad, **options.reader)
-    options = _for_input(options, documents)
+    options = for_input(options, documents)
     with lock_folder(out), one_line_if_full(out):
         words = _lexicon(lexicon, options, stop_list, bad, progress)
         plan = {
@@ -338,7 +338,7 @@ def _private_meta(made_with: dict[str, Any], options: BuildOptions, seed: int | 
     return {**{key: value for key, value in made_with.items() if key not in exact}, "private": private}
 
 
-def _for_input(options: BuildOptions, documents: Paths) -> BuildOptions:
+def for_input(options: BuildOptions, documents: Paths) -> BuildOptions:
     """The options with the unit and the treatment of copied notes that fit the first document.
 
     Coded records of patients are counted in windows; copies are looked for in notes of patients.

@@ -14,7 +14,7 @@ from cogstage.artefact import check_target, file_hash, lock_folder
 from cogstage.corpus.lexicon import Lexicon
 from cogstage.corpus.readers import open_reader
 from cogstage.errors import CogstageError, UsageError
-from cogstage.graph.build import Built, Paths, build_graph
+from cogstage.graph.build import Built, Paths, build_graph, for_input
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.edges import Edges
 from cogstage.graph.options import BuildOptions
@@ -24,7 +24,10 @@ from cogstage.graph.vocabulary import Vocabulary
 from cogstage.provenance import licences_of
 from cogstage.tables import BadRows
 
-SAME = ("unit", "window", "per", "level", "context", "count", "ambiguity", "variants", "order", "roll_up", "values")
+SAME = (
+    *("unit", "window", "per", "level", "context", "count", "ambiguity", "variants", "any_case", "context_rules"),
+    *("order", "roll_up", "values"),
+)
 TOTALS = ("documents", "units", "groups", "skipped")
 
 
@@ -58,19 +61,20 @@ def _check_alike(made: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Non
         if (first.get("private") is None) != (other.get("private") is None):
             raise UsageError(f"only one of {names[0]} and {name} is private; their sum would not be")
         for option in SAME:
-            if first.get(option) != other.get(option):
+            if (first.get(option) or None) != (other.get(option) or None):
                 raise UsageError(
                     f"{names[0]} was counted with {option} {first.get(option)}, {name} with {other.get(option)}; "
                     "their counts cannot be added"
                 )
     if any(each.get("values") == "ppmi" for each in made):
         raise UsageError("graphs that hold PPMI values in place of counts cannot be added")
-    seen: dict[str, str] = {}
-    for each, name in zip(made, names, strict=True):
+    seen: dict[str, int] = {}  # the part that has a file
+    for part, each in enumerate(made):
         for file in each.get("inputs") or []:
-            if seen.setdefault(file["sha256"], name) != name:
+            before = seen.setdefault(file["sha256"], part)
+            if before != part:
                 shown = file.get("file", file["sha256"][:12])
-                raise UsageError(f"{shown} was counted in {seen[file['sha256']]} and in {name}; it would count twice")
+                raise UsageError(f"{shown} was counted in {names[before]} and in {names[part]}; it would count twice")
 
 
 def _vocabulary(terms: list[str], graphs: Sequence[Graph], maps: Sequence[np.ndarray]) -> Vocabulary:
@@ -112,6 +116,8 @@ def _made_with(made: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[
         notes.append("a patient, window or visit with records in several parts was counted in each of them")
     if any((each.get("min_count") or 1) > 1 or each.get("suppress_below") for each in made):
         notes.append("counts are lower bounds: what was left out of a part is not in the sum")
+    if len({str([file["sha256"] for file in each.get("lexicon") or []]) for each in made}) > 1:
+        notes.append("lexicons differ: a term that only one of them has was counted in that part alone")
     for option, choose in (("min_count", max), ("suppress_below", min)):
         values = [each[option] for each in made if each.get(option) is not None]
         if values:
@@ -138,6 +144,9 @@ def _made_with(made: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[
 
 def merge_folders(paths: Sequence[Path | str], out: Path | str) -> Graph:
     """Merge graph folders into a new one."""
+    for number, path in enumerate(paths):
+        if Path(path).resolve() in [Path(before).resolve() for before in paths[:number]]:
+            raise UsageError(f"{path} was given twice; it would count twice")
     merged = merge_graphs([Graph.load(path) for path in paths], [str(path) for path in paths])
     merged.save(out)
     return merged
@@ -161,6 +170,9 @@ def add_documents(
     if options.unit == "auto" and older.made_with.get("unit") is not None:
         options = replace(options, unit=older.made_with["unit"])
     reader = open_reader(documents, options.format, bad=BadRows(skip=True), **options.reader)
+    level = build.get("roll_up")
+    asked = {**for_input(options, documents).as_meta(), "roll_up": None if level is None else Path(level).name}
+    _check_alike([older.made_with, asked], [str(graph), "the new documents"])  # before they are counted
     known = {file["sha256"] for file in older.made_with.get("inputs") or []}
     new = [file for file in reader.files_on_disk if file_hash(file) not in known]
     if not new:
