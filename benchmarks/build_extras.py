@@ -13,7 +13,8 @@ from benchmarks.harness import measured, parser, report, run_side, side_row
 
 RECORDS = order_in_time.Plan(patients=60_000)
 NOTES = hospital.Plan(terms=6_000, groups=40, patients=3_000)
-COPIED = 5  # of each patient's notes, how often one is copied forward with another heading
+COPIED = 5  # of each patient's five notes, how often one is copied forward with another heading
+COPIES = ("keep", "drop")
 
 
 def records(plan: dict[str, Any], order: bool) -> dict[str, Any]:
@@ -30,8 +31,8 @@ def records(plan: dict[str, Any], order: bool) -> dict[str, Any]:
     return {**took, "edges": built.edges, "documents": built.documents}
 
 
-def notes(plan: dict[str, Any], copies: str) -> dict[str, Any]:
-    """Build the graph of notes, some of them copied forward."""
+def notes(plan: dict[str, Any], copied: int, copies: str) -> dict[str, Any]:
+    """Build the graph of notes; one of each patient's is copied forward so many times."""
     from cogstage.graph.build import build_graph
     from cogstage.graph.options import BuildOptions
 
@@ -40,7 +41,7 @@ def notes(plan: dict[str, Any], copies: str) -> dict[str, Any]:
         folder = Path(temporary)
         with (folder / "notes.jsonl").open("w", encoding="utf-8") as handle:
             for number, note in enumerate(made.notes(0, made.plan.patients)):
-                for copy in range(1 + COPIED * (number % made.plan.notes == 0)):
+                for copy in range(1 + copied * (number % made.plan.notes == 0)):
                     text = note["text"] if copy == 0 else f"Day {copy}. {note['text']}"
                     handle.write(json.dumps({**note, "doc_id": f"{note['doc_id']}-{copy}", "text": text}) + "\n")
         rows = zip(made.name, made.concept, made.kind, strict=True)
@@ -59,15 +60,16 @@ def main(argv: list[str] | None = None) -> None:
     if options.quick:
         coded, written = replace(coded, patients=8_000), replace(written, patients=500)
     rows: list[dict[str, Any]] = []
-    for side, plan, name, choices in (
-        ("records", asdict(coded), "order", (False, True)),
-        ("notes", asdict(written), "copies", ("keep", "drop")),
+    for label, side, given, name, choices in (
+        ("records", "records", {"plan": asdict(coded)}, "order", (False, True)),
+        ("notes, half of them copies", "notes", {"plan": asdict(written), "copied": COPIED}, "copies", COPIES),
+        ("notes, none of them copies", "notes", {"plan": asdict(written), "copied": 0}, "copies", COPIES),
     ):
         plain: dict[str, Any] = {}
         for choice in choices:
-            done = run_side(f"benchmarks.build_extras:{side}", {"plan": plan, name: choice})
+            done = run_side(f"benchmarks.build_extras:{side}", {**given, name: choice})
             found = done["result"]
-            row = side_row(f"{side}, {name} {choice}", done, documents=found["documents"], edges=found["edges"])
+            row = side_row(f"{label}, {name} {choice}", done, documents=found["documents"], edges=found["edges"])
             plain = plain or row
             row["× CPU"], row["× memory"] = (row[k] / plain[k] for k in ("CPU seconds", "peak MB"))
             rows.append(row)

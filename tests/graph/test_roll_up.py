@@ -229,6 +229,18 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     )
     assert run.exit_code == 0, run.output
     assert content(Graph.load(tmp_path / "h")) == ({"A": 2, "c": 2}, {("A", "c"): 2})
+    other = write_map(tmp_path / "other.tsv", {"RxNorm:a1": {"A"}})  # codes written in another way
+    run = CliRunner().invoke(
+        app, ["graph", "roll-up", str(tmp_path / "g"), "--map", str(other), "--out", str(tmp_path / "same")]
+    )
+    assert run.exit_code == 1
+    assert "other.tsv has none of the 3 codes, such as a1, a2, c" in str(run.exception)
+    assert not (tmp_path / "same").exists()
+    said = CliRunner().invoke(
+        app, ["graph", "build", str(path), "--roll-up", str(other), "--out", str(tmp_path / "same")]
+    )
+    assert said.exit_code == 0, said.output
+    assert "none of the 3 codes, such as a1, a2, c: they stay as they are" in " ".join(said.output.split())
     (tmp_path / "broken.tsv").write_text("code\tparent\na1\n", encoding="utf-8")
     run = CliRunner().invoke(
         app,

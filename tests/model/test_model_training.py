@@ -26,6 +26,7 @@ from cogstage.model.config import Config
 from cogstage.model.decision import Decision
 from cogstage.model.network import Network
 from cogstage.progress import Silent
+from cogstage.training.checkpoint import Checkpoint
 from cogstage.training.measures import dev_measures
 from cogstage.training.sampling import Sampler
 
@@ -265,6 +266,19 @@ def test_resume_without_a_checkpoint_begins_as_any_run(small: tuple[Graph, Datas
     other = CogStage("may_treat", **QUICK).fit(*small, checkpoint=tmp_path / "state", resume=True)
     assert torch.equal(parameters(one)["recall.term"], parameters(other)["recall.term"])
     assert one.metrics["dev"] == other.metrics["dev"]
+
+
+def test_checkpoints_copy_no_weights(
+    small: tuple[Graph, Dataset], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is written is the weights themselves: a copy of them would be the peak of a training's memory."""
+    written = []
+    monkeypatch.setattr(Checkpoint, "save", lambda _, tensors, info: written.append(dict(tensors)))
+    model = CogStage("may_treat", **QUICK).fit(*small, checkpoint=tmp_path / "state", checkpoint_every=0.0)
+    assert len(written) > 1
+    for tensors in written:
+        for name, value in parameters(model).items():
+            assert tensors[f"network.{name}"].data_ptr() == value.data_ptr(), name
 
 
 def test_resume_refuses_other_settings(small: tuple[Graph, Dataset], tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from cogstage.cli import graph_build, graph_import, options
 from cogstage.cli.app import CommandGroup
 from cogstage.cli.console import print_json, report_graph, save_graph
 from cogstage.cli.options import count_option, input_argument, output_option
+from cogstage.errors import CogstageError
 
 app = CommandGroup("Build, import and describe co-occurrence graphs.")
 app.command("build", epilog=graph_build.EXAMPLE)(graph_build.build)
@@ -98,7 +99,10 @@ def roll_up(
     from cogstage.graph.roll_up import read_roll_up, roll_up_graph
 
     loaded = Graph.load(graph)
-    save_graph(roll_up_graph(loaded, read_roll_up(map, loaded.vocabulary.term, vocabulary)), out, as_json)
+    rolled = read_roll_up(map, loaded.vocabulary.term, vocabulary)
+    if (unused := rolled.unused(loaded.vocabulary.term)) is not None:
+        raise CogstageError(f"{unused}; nothing was written")
+    save_graph(roll_up_graph(loaded, rolled), out, as_json)
 
 
 @app.command("info", epilog="Example: cogstage graph info graph --plot degrees.png")

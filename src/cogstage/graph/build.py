@@ -260,6 +260,8 @@ def _roll_up(job: BuildJob, level: str | Path | None, vocabulary: str | Path | N
     job.keys.seal(rolled.parents)
     parents = {parent for found in rolled.parents.values() for parent in found}
     job.progress.done(f"{len(rolled.parents):,} of {len(codes):,} codes became {len(parents):,}")
+    if (unused := rolled.unused(codes)) is not None:
+        job.progress.say(f"{unused}: they stay as they are")
     return rolled
 
 

@@ -36,6 +36,12 @@ class RollUp:
     parents: Mapping[str, tuple[str, ...]]
     names: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # (name, type)
 
+    def unused(self, codes: Collection[str]) -> str | None:
+        """What to say where none of these codes is rolled up, as if they were written in another way."""
+        if self.parents or not codes:
+            return None
+        return f"{self.level} has none of the {len(codes):,} codes, such as {', '.join(sorted(codes)[:3])}"
+
 
 def read_roll_up(level: str | Path, codes: Collection[str], vocabulary: Path | str | None = None) -> RollUp:
     """How these codes are rolled up: a level of OMOP's vocabulary in the folder ``vocabulary``, or a table.
