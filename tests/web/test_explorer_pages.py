@@ -476,7 +476,7 @@ def test_a_fourth_candidate_is_not_dropped_in_silence(client: TestClient) -> Non
     for number, told in ((3, False), (4, True)):
         others = [("with", f"C{n:03d}") for n in (7, 9, 11, 13)[:number]]
         page = client.get("/compare?" + urlencode([*asked, *others])).text
-        assert ("1 more were selected" in page) == told
+        assert ("1 more was selected" in page) == told
 
 
 @pytest.mark.parametrize(
@@ -554,6 +554,15 @@ def test_the_start_page_shows_a_worked_example(client: TestClient, service: Serv
     assert len({example.relation for example in service.examples}) == len(service.examples)
     assert not any(example.known_fact for example in service.examples)  # the model was trained on those
     assert "This pair is not among the" in page
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/pair", "/discover?term=C004&relation=causes", "/term?key=C004", "/batch", "/corrections", "/about"]
+)
+def test_sentences_have_a_space_between_them(client: TestClient, path: str) -> None:
+    page = client.get(path, params=PAIR if path == "/pair" else None).text
+    text = html.unescape(re.sub(r"<[^>]+>", " ", re.sub(r"<(code|svg|script).*?</\1>", "", page, flags=re.S)))
+    assert not re.findall(r"[a-z0-9)]\.[A-Z]\w*", text)
 
 
 def test_search_forgives(client: TestClient) -> None:
