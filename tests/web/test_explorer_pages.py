@@ -268,6 +268,17 @@ def test_a_correction_can_be_withdrawn(small_model_folder: Path, tmp_path: Path)
     assert service.explain("C004", "C007", "may_treat", 10).logit != pytest.approx(before.logit)
 
 
+def test_a_table_of_corrections_has_an_end(
+    small_model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cogstage.web.corrections.MOST", 2)
+    service = Service.load(small_model_folder, corrections=tmp_path / "corrections.tsv")
+    client = TestClient(create_explorer_app(service), follow_redirects=False)
+    form = {"triple": "C004\tmay_treat\tC007", "verdict": "wrong", "who": "Dr A"}
+    assert [client.post("/corrections", data=form).status_code for _ in range(3)] == [303, 303, 422]
+    assert len(Corrections.read(tmp_path / "corrections.tsv")) == 2
+
+
 def test_without_a_file_nothing_is_kept(client: TestClient) -> None:
     assert "No corrections are kept" in client.get("/corrections").text
     form = {"triple": "C004\tmay_treat\tC007", "verdict": "wrong", "who": "me"}
