@@ -435,6 +435,15 @@ def test_the_side_follows_the_type(service: Service) -> None:
         assert service.ranker.side("may_treat", node) == expected
 
 
+def test_discover_begins_with_questions_that_have_answers(client: TestClient) -> None:
+    links = re.findall(r'class="button" href="(/discover[^"]+)">([^<]+)<', client.get("/discover").text)
+    assert links
+    for address, words in links:
+        page = client.get(html.unescape(address)).text
+        assert f"<h1>{words}</h1>" in page
+        assert 'class="rank">1<' in page
+
+
 def test_hit_rates_are_shown_where_they_were_measured(small_model_folder: Path) -> None:
     service = Service.load(small_model_folder)
     client = TestClient(create_explorer_app(service))
