@@ -15,7 +15,7 @@ TEMPLATES = """It is likely unlikely that probability and it a known fact of the
 does not recognise like which counts for against note this relation by itself points the other way No was
 recognised or assumes such pairs are true question whether does not apply joins terms types so no is
 given The two terms occur together PPMI finds unlikely found"""
-WORDS = set(TEMPLATES.split())
+WORDS = {"%", *TEMPLATES.split()}
 
 
 def names(p: Prediction) -> list[str]:
@@ -74,4 +74,9 @@ def test_names_and_base_rates_of_any_kind(name: str, rate: float) -> None:
     record = replace(prediction(4), head=Term("x", name)).with_base_rate(rate)
     sentences = prose(record)
     assert name in sentences[0]
-    assert f"{rate:.0%}" in sentences[-1]
+    assert f" {100 * rate:g} % of such pairs" in sentences[-1]
+
+
+@pytest.mark.parametrize(("rate", "words"), [(0.5, "50 %"), (0.001, "0.1 %"), (0.07, "7 %"), (0.125, "12.5 %")])
+def test_a_small_base_rate_is_not_rounded_to_nothing(rate: float, words: str) -> None:
+    assert f" assumes that {words} of such pairs" in prose(prediction(5).with_base_rate(rate))[-1]

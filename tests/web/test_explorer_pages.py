@@ -268,6 +268,17 @@ def test_a_correction_can_be_withdrawn(small_model_folder: Path, tmp_path: Path)
     assert service.explain("C004", "C007", "may_treat", 10).logit != pytest.approx(before.logit)
 
 
+def test_a_table_of_corrections_has_an_end(
+    small_model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cogstage.web.corrections.MOST", 2)
+    service = Service.load(small_model_folder, corrections=tmp_path / "corrections.tsv")
+    client = TestClient(create_explorer_app(service), follow_redirects=False)
+    form = {"triple": "C004\tmay_treat\tC007", "verdict": "wrong", "who": "Dr A"}
+    assert [client.post("/corrections", data=form).status_code for _ in range(3)] == [303, 303, 422]
+    assert len(Corrections.read(tmp_path / "corrections.tsv")) == 2
+
+
 def test_without_a_file_nothing_is_kept(client: TestClient) -> None:
     assert "No corrections are kept" in client.get("/corrections").text
     form = {"triple": "C004\tmay_treat\tC007", "verdict": "wrong", "who": "me"}
@@ -424,6 +435,15 @@ def test_the_side_follows_the_type(service: Service) -> None:
         assert service.ranker.side("may_treat", node) == expected
 
 
+def test_discover_begins_with_questions_that_have_answers(client: TestClient) -> None:
+    links = re.findall(r'class="button" href="(/discover[^"]+)">([^<]+)<', client.get("/discover").text)
+    assert links
+    for address, words in links:
+        page = client.get(html.unescape(address)).text
+        assert f"<h1>{words}</h1>" in page
+        assert 'class="rank">1<' in page
+
+
 def test_hit_rates_are_shown_where_they_were_measured(small_model_folder: Path) -> None:
     service = Service.load(small_model_folder)
     client = TestClient(create_explorer_app(service))
@@ -476,7 +496,7 @@ def test_a_fourth_candidate_is_not_dropped_in_silence(client: TestClient) -> Non
     for number, told in ((3, False), (4, True)):
         others = [("with", f"C{n:03d}") for n in (7, 9, 11, 13)[:number]]
         page = client.get("/compare?" + urlencode([*asked, *others])).text
-        assert ("1 more were selected" in page) == told
+        assert ("1 more was selected" in page) == told
 
 
 @pytest.mark.parametrize(
@@ -554,6 +574,15 @@ def test_the_start_page_shows_a_worked_example(client: TestClient, service: Serv
     assert len({example.relation for example in service.examples}) == len(service.examples)
     assert not any(example.known_fact for example in service.examples)  # the model was trained on those
     assert "This pair is not among the" in page
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/pair", "/discover?term=C004&relation=causes", "/term?key=C004", "/batch", "/corrections", "/about"]
+)
+def test_sentences_have_a_space_between_them(client: TestClient, path: str) -> None:
+    page = client.get(path, params=PAIR if path == "/pair" else None).text
+    text = html.unescape(re.sub(r"<[^>]+>", " ", re.sub(r"<(code|svg|script).*?</\1>", "", page, flags=re.S)))
+    assert not re.findall(r"[a-z0-9)]\.[A-Z]\w*", text)
 
 
 def test_search_forgives(client: TestClient) -> None:

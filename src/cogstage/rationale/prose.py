@@ -31,7 +31,7 @@ def prose(prediction: Prediction) -> list[str]:
         sentences.append("The reasons for and against it are not shown here.")
     elif not p.reasons:
         sentences.append("No relation was recognised that counts for or against it.")
-    sentences.append(f"The probability assumes that {p.base_rate:.0%} of such pairs are true.")
+    sentences.append(f"The probability assumes that {100 * p.base_rate:g} % of such pairs are true.")
     return sentences
 
 

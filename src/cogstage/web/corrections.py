@@ -12,6 +12,7 @@ from cogstage.estimator import CogStage
 from cogstage.rationale.corrections import Correction, Corrections
 
 LONGEST = 500  # letters of a name or a reason
+MOST = 10_000  # verdicts in a table that pages add to: every one writes it anew, and the explorer has no accounts
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would take for a formula
 
 
@@ -68,6 +69,8 @@ class CorrectedModel:
         with self.path.with_name(f".{self.path.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             present = Corrections.read(self.path) if self.path.exists() else Corrections()
+            if len(present) >= MOST:
+                raise UsageError(f"the table of corrections has {len(present):,} verdicts; no more are taken here")
             present.adding(entry).write(self.path)
         self._refresh()
         return entry

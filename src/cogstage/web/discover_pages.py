@@ -92,6 +92,7 @@ def router(service: Service) -> APIRouter:
             "heading": "",
             "joins": "",
             "left_out": None,
+            "examples": () if asked["term"] else service.examples,
         }
         if asked["term"]:
             node, ranking = rank(asked["term"], relation, side)

@@ -62,7 +62,7 @@ def _schema(app: FastAPI, limits: Limits) -> dict[str, Any]:
         schema = get_openapi(
             title="cogstage",
             version=app.version,
-            description="Medical relations from co-occurrence counts, each prediction with its rationales. "
+            description="Medical relations from co-occurrence counts, each prediction with its reasons. "
             "A research tool: nothing it answers is medical advice. "
             f"Limits: {limits.pairs:,} pairs per batch, k up to {limits.rationales}, pairs × (1 + k) up to "
             f"{limits.cost:,}, {limits.candidates} candidates, {limits.body_bytes:,} bytes per request, "
