@@ -292,6 +292,24 @@ def test_every_page_fits_and_can_be_read(server: web_browser.Server, tmp_path: P
                     web_browser.screenshot(driver, f"explorer-{name}-{width}-{mode}", (width, 900))
 
 
+def test_a_name_of_299_letters_stretches_no_page(server: web_browser.Server, tmp_path: Path, chromium: None) -> None:
+    lengthen = """
+    const links = ".choices-list a, .short a, .cards a, td:not(.acts) > a, .compare h2 a, #example a";
+    const names = document.querySelectorAll(`.term, ${links}`);
+    for (const name of names) name.textContent = "x".repeat(299);
+    return names.length;
+    """
+    with web_browser.browser(tmp_path / "profile") as driver:
+        for width in (1280, 768, 390):
+            size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+            for name in ("start", "pair", "discover", "compare", "term", "search", "unknown"):
+                driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+                driver.get(server.url + PAGES[name])
+                assert driver.execute_script(lengthen) > 0
+                wide = driver.execute_script("return document.documentElement.scrollWidth")
+                assert wide <= width, (name, width, wide)
+
+
 def test_a_dead_worker_is_replaced(small_model_folder: Path) -> None:
     import subprocess
 
