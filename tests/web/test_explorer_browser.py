@@ -251,6 +251,8 @@ def test_what_matters_is_in_sight_without_scrolling(server: web_browser.Server, 
         size(1280, 720)  # a laptop
         driver.get(server.url)
         assert bottom(".example .answer, .example .wide .node") <= 720
+        driver.get(server.url + PAGES["discover"])
+        assert driver.find_element("css selector", ".list thead").rect["height"] < 90  # no heading is squeezed
         size(390, 844)  # a phone
         driver.get(server.url + PAIR)
         assert bottom(".answer .meter") <= 844
