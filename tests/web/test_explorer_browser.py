@@ -251,6 +251,8 @@ def test_what_matters_is_in_sight_without_scrolling(server: web_browser.Server, 
         size(1280, 720)  # a laptop
         driver.get(server.url)
         assert bottom(".example .answer, .example .wide .node") <= 720
+        driver.get(server.url + PAGES["discover"])
+        assert driver.find_element("css selector", ".list thead").rect["height"] < 90  # no heading is squeezed
         size(390, 844)  # a phone
         driver.get(server.url + PAIR)
         assert bottom(".answer .meter") <= 844
@@ -290,6 +292,24 @@ def test_every_page_fits_and_can_be_read(server: web_browser.Server, tmp_path: P
                 assert driver.execute_script(CONTRAST) == [], (name, width, mode)
                 if width != 768:
                     web_browser.screenshot(driver, f"explorer-{name}-{width}-{mode}", (width, 900))
+
+
+def test_a_name_of_299_letters_stretches_no_page(server: web_browser.Server, tmp_path: Path, chromium: None) -> None:
+    lengthen = """
+    const links = ".choices-list a, .short a, .cards a, td:not(.acts) > a, .compare h2 a, #example a";
+    const names = document.querySelectorAll(`.term, ${links}`);
+    for (const name of names) name.textContent = "x".repeat(299);
+    return names.length;
+    """
+    with web_browser.browser(tmp_path / "profile") as driver:
+        for width in (1280, 768, 390):
+            size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+            for name in ("start", "pair", "discover", "compare", "term", "search", "unknown"):
+                driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+                driver.get(server.url + PAGES[name])
+                assert driver.execute_script(lengthen) > 0
+                wide = driver.execute_script("return document.documentElement.scrollWidth")
+                assert wide <= width, (name, width, wide)
 
 
 def test_a_dead_worker_is_replaced(small_model_folder: Path) -> None:

@@ -254,10 +254,10 @@ class Service:
             tails = facts.tail[facts.relation == self.model.all_relations.index(name)]
             known = np.bincount(tails, minlength=len(count))
             records: list[tuple[float, Prediction]] = []
-            for node in np.argsort(-known, kind="stable")[:EXAMPLE_TERMS].tolist():
+            for node in [n for n in np.argsort(-known, kind="stable")[:EXAMPLE_TERMS].tolist() if known[n]]:
                 ranking = self.ranking(name, "tail", node)
                 new = ranking.choose(known="new")[:EXAMPLE_CANDIDATES]
-                familiar = np.log1p(count[ranking.node[new]]) / np.log1p(count.max())
+                familiar = np.log1p(count[ranking.node[new]]) / max(1.0, np.log1p(count.max()))
                 shown = self.records(ranking, new, EXAMPLE_REASONS)
                 records += [(_convincing(p) + 0.1 * more, p) for p, more in zip(shown, familiar.tolist(), strict=True)]
             if records:
