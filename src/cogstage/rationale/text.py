@@ -72,7 +72,7 @@ def _triple(reason: Reason) -> str:
 
 
 def _details(prediction: Prediction, reason: Reason) -> str:
-    kind = "assumed" if reason.recognised else "not recognised"
+    kind = "assumed" if reason.recognised else "thought unlikely"
     parts = ["known fact" if reason.known_fact else f"{kind} ({reason.relation_probability:.2f})"]
     if is_opposite(prediction.relation, reason.relation):
         parts.append("opposite relation")
