@@ -117,5 +117,5 @@ def test_a_damaged_data_set_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(CogstageError, match="is damaged"):
         Dataset.load(tmp_path / "data")
     (tmp_path / "data/manifest.json").unlink()
-    with pytest.raises(CogstageError, match=r"lacks manifest\.json"):
+    with pytest.raises(CogstageError, match=r"does not contain manifest\.json"):
         Dataset.load(tmp_path / "data")
