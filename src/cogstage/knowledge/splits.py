@@ -25,9 +25,9 @@ def split_facts(
 
     ``random`` splits pairs of concepts; ``cold-head`` and ``cold-tail`` split heads or tails, so that those of dev and
     test are never the head (or tail) of a training fact. In all of them an unordered pair of concepts has one side,
-    whatever relations it holds and in whichever direction; under the cold splits, a pair whose two directions fall on
-    different sides is left out. ``time`` splits facts stated before the year ``before`` into train and dev by pairs; the
-    rest is test.
+    whatever its relations and direction; under the cold splits, a pair whose two directions fall on
+    different sides is left out. ``time`` splits facts stated before the year ``before`` into train and dev by pairs;
+    the rest is test.
     """
     if kind == "time":
         side = np.full(len(facts), 2, np.int8)
