@@ -13,7 +13,7 @@ from cogstage.errors import CogstageError
 from cogstage.input_files import LONGEST_LINE, Reports, bare_suffix, lines_of
 
 SEPARATORS = ",;\t|"
-RESCANNED = 20  # lines read again after unbalanced quotes, for each line of the file, before the file is given up
+RESCANNED = 20  # limit of re-read lines per line of the file, before the file is refused
 
 
 def separator_of(header: str) -> str:

@@ -91,7 +91,7 @@ def test_a_reference_set(
     assert "known facts of head × tail" in printed
     assert "Not in the graph" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     _, said = evaluate(capsys, small_model_folder, "--reference", path, code=2)
-    assert "choose one of may_treat, causes" in said
+    assert "set --relation to one of may_treat, causes" in said
 
 
 def test_another_graph(small_model_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

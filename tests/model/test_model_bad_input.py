@@ -180,7 +180,7 @@ def test_train_command(small: tuple[Graph, Dataset], tmp_path: Path, capsys: pyt
         (["--preset", "best"], "'best' is not one of 'default', 'paper'"),
         (["--relation", "cures"], "no relation cures"),
         (["--world", "flat"], "'flat' is not one of 'open', 'closed'"),
-        (["--time-limit", "0"], "above 0"),
+        (["--time-limit", "0"], "greater than 0"),
         (["--out", str(graph)], "not a model folder"),
         (["--dataset", str(graph)], "is a graph, not a dataset"),
     ):

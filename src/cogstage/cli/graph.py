@@ -12,7 +12,7 @@ from cogstage.cli.console import print_json, report_graph, save_graph
 from cogstage.cli.options import count_option, input_argument, output_option
 from cogstage.errors import CogstageError
 
-app = CommandGroup("Build, import and describe co-occurrence graphs.")
+app = CommandGroup("Build, import, merge and describe co-occurrence graphs.")
 app.command("build", epilog=graph_build.EXAMPLE)(graph_build.build)
 app.add_typer(graph_import.app, name="import")
 

@@ -69,7 +69,7 @@ CONTEXT_RULES = count_option(
     None,
     "--context-rules",
     metavar="FILE|de|es",
-    help="Context rules (negation and so on) for other languages than English; de, es or your own file.",
+    help="Context rules (such as negation) for languages other than English; de, es or your own file.",
 )
 AMBIGUITY = count_option("first", "--ambiguity", help="What to do with a name that has several concepts.")
 

@@ -201,7 +201,7 @@ class ReferenceResult:
 
 NOTE = (
     "95 % intervals by bootstrap over whole heads. Within outcome: only pairs of the same outcome are compared with "
-    "each other, so that a frequent outcome earns nothing. Known facts are the model's training facts of the relation."
+    "each other, so that frequent outcomes have no advantage. Known facts are training facts of the relation."
 )
 
 

@@ -14,7 +14,7 @@ from cogstage.errors import UsageError
 
 WINDOWS = (1, 7, 30, 90, 180, 365)  # days; None is ever
 ANY_LAG = 2**31  # days: more than lie between any two dates
-MOST_NOISE = 1e12  # scale of noise beyond which no count of this world is released, and whole numbers overflow
+MOST_NOISE = 1e12  # largest scale of noise; beyond it, nothing would be released and integers overflow
 MOST_EXAMPLES = 100  # of a pair
 SIZES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 

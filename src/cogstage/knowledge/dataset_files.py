@@ -64,7 +64,7 @@ def write_tables(
 
 def _write_pairs(path: Path, terms: pa.Array, head: np.ndarray, tail: np.ndarray, label: np.ndarray) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    order = np.lexsort((tail, head))  # the order of the rows says nothing about the label
+    order = np.lexsort((tail, head))  # the order of the rows must not reveal the label
     head, tail, label = head[order], tail[order], label[order]
     columns = {
         "head": terms.take(pa.array(head)),

@@ -10,7 +10,7 @@ from cogstage.relations import ordered
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    """Lines of a table: the first column to the left, the others to the right."""
+    """Lines of a table: the first column left-aligned, the others right-aligned."""
     cells = [list(header), *([_cell(value) for value in row] for row in rows)]
     width = [max(len(row[column]) for row in cells) for column in range(len(header))]
     lines = [

@@ -1,8 +1,8 @@
-"""Degree-matched negatives: every head and tail keeps, in every split, the count that it has among the positives.
+"""Degree-matched negatives: in every split, each head and tail occurs as often as among the positives.
 
-A popular head of a dense relation may hold so many tails that too few are left for its negatives. What remains would
-then be rarer than the positives, and popularity would answer the question. So where matching fails, *fewer* negatives
-are drawn, with heads and tails in the positives' proportions, rather than as many of another kind.
+A popular head of a dense relation may have facts with so many tails that too few are left for its negatives. What
+remains would then be rarer than the positives, and popularity would answer the question. So where matching fails,
+*fewer* negatives are drawn, with heads and tails in the positives' proportions, rather than as many of another kind.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from cogstage.knowledge.negative_slots import Slots
 LEAST = 0.2  # negatives for each positive that are drawn at least
 STEPS = 4  # of bisection between the least and one for each positive
 ALIKE = 0.04  # how far from 0.5 the AUROC of the degrees may be before fewer negatives are tried
-FEW = 100  # positives below which the AUROC says too little to give negatives up for it
-CANDIDATES = 500  # slots that are looked at to swap a tail with
-TRIES = 30  # swaps that are tried among those that may do
+FEW = 100  # number of positives below which the AUROC is too uncertain to reduce negatives
+CANDIDATES = 500  # candidate slots for swapping a tail
+TRIES = 30  # swaps that are tried among the candidates
 PASSES = 2
 
 
@@ -57,7 +57,7 @@ def _template(slots: Slots, share: float) -> np.ndarray:
 
 
 def _shuffle(slots: Slots, rows: np.ndarray, rng: np.random.Generator) -> None:
-    """Pair the heads and tails of these rows anew within each split, and swap tails until the pairs may stand."""
+    """Shuffle the pairs of heads and tails within each split, and swap tails until all pairs are allowed."""
     tail = slots.tail.copy()
     members = {}
     for split in range(3):

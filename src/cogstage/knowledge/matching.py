@@ -27,7 +27,7 @@ LOOKED_UP = 500  # of the most common unmatched names, for which near nodes are 
 class Names:
     """The concepts that facts are wanted for, and the names and types of each.
 
-    A concept is what a lexicon or graph calls so; a term without one is its own concept.
+    Concepts are those of a lexicon or graph; a term without a concept is its own concept.
     """
 
     named: Mapping[str, tuple[str, ...]]  # casefolded name -> concepts, in the order they were met
@@ -146,7 +146,7 @@ def _named(vocabulary: Vocabulary, concepts: list[str]) -> Iterator[tuple[str, s
 
 
 def how(step: NameStep) -> str:
-    """By what a name was matched, for the counts."""
+    """The kind of match, for the counts."""
     return "by name" if step is NameStep.CASE else f"by name, over {step.value}"
 
 
@@ -161,7 +161,7 @@ def unmatched_rows(counts: Mapping[str, int], names: Names | None) -> tuple[tupl
 
 @dataclass
 class Matcher:
-    """Gathers which concepts of a knowledge base the wanted concepts may stand for, and decides by the rule.
+    """Matches the wanted concepts to concepts of a knowledge base.
 
     A code that both sides have decides alone. Otherwise names vote, within types that agree; a name that agrees
     only after a later :class:`NameStep` counts where none agrees earlier. A concept is ambiguous if its names lead to
@@ -256,7 +256,7 @@ class Matcher:
 
 @dataclass
 class Matched:
-    """What :meth:`Matcher.decide` decided."""
+    """The result of :meth:`Matcher.decide`."""
 
     concept: dict[str, str] = field(default_factory=dict)  # of the knowledge base, for each wanted one
     merged: dict[str, str] = field(default_factory=dict)  # new names of concepts that were made one

@@ -28,11 +28,11 @@ SCAN = 20_000_000  # candidate pairs that are looked through at most
 
 @dataclass
 class Drawn:
-    """The negatives of one mode by relation and split, and what could not be had."""
+    """The negatives of one mode by relation and split, and how many are missing."""
 
     ends: dict[tuple[str, str], Ends] = field(default_factory=dict)
     short: dict[tuple[str, str], int] = field(default_factory=dict)  # positives without a negative
-    not_hard: dict[tuple[str, str], int] = field(default_factory=dict)  # drawn by degree for want of hard ones
+    not_hard: dict[tuple[str, str], int] = field(default_factory=dict)  # sampled by degree for lack of hard ones
 
 
 def draw_negatives(
@@ -45,7 +45,7 @@ def draw_negatives(
     seed: int,
     split_kind: SplitKind = "random",
 ) -> Drawn:
-    """One negative for each positive of every relation and split, as far as there are any.
+    """Sample one negative per positive for every relation and split, as far as possible.
 
     ``known`` are the numbers of all unordered pairs of concepts that any relation holds, sorted. A pair of concepts is
     a negative in one split only.
@@ -88,7 +88,7 @@ def _pools(head: np.ndarray, tail: np.ndarray, split: np.ndarray, kind: SplitKin
 
 
 def _fill(slots: Slots, draw: Sequence[Ends], pools: Sequence[Ends], rng: np.random.Generator) -> None:
-    """Draw heads and tails from ``draw`` until every slot has a pair; where that hardly ever hits, try all pairs."""
+    """Sample heads and tails from ``draw`` until every slot has a pair; if that rarely succeeds, try all pairs."""
     for _ in range(TRIES):
         rows = slots.empty()
         if not len(rows):

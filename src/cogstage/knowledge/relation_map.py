@@ -34,7 +34,7 @@ class Rule:
 
 @dataclass
 class Oriented:
-    """Counts of what the types of heads and tails said about the facts."""
+    """Counts of facts whose types fit, are reversed, or do not fit."""
 
     turned: Counter[str] = field(default_factory=Counter)
     other_types: Counter[str] = field(default_factory=Counter)

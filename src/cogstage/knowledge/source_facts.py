@@ -1,4 +1,4 @@
-"""From the statements of a knowledge base to facts: turned by the relation map, matched to names, counted."""
+"""Convert statements of a knowledge base to facts: apply the relation map, match names, count."""
 
 from __future__ import annotations
 

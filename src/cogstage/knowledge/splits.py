@@ -10,7 +10,7 @@ from cogstage.choices import SplitKind
 from cogstage.knowledge.located import Concepts, Located
 
 SHARES = (0.70, 0.15, 0.15)
-LEFT_OUT = -1  # the side of a fact that fits into no split
+LEFT_OUT = -1  # the side of a fact that is in no split
 
 
 def split_facts(
@@ -23,10 +23,10 @@ def split_facts(
 ) -> np.ndarray:
     """The side of each fact: 0 train, 1 dev, 2 test, or ``LEFT_OUT``.
 
-    ``random`` deals pairs of concepts; ``cold-head`` and ``cold-tail`` deal heads or tails, so that those of dev and
+    ``random`` splits pairs of concepts; ``cold-head`` and ``cold-tail`` split heads or tails, so that those of dev and
     test are never the head (or tail) of a training fact. In all of them an unordered pair of concepts has one side,
-    whatever relations it holds and in whichever direction; under the cold splits, a pair whose two directions fall on
-    different sides is left out. ``time`` deals what was stated before the year ``before`` to train and dev by pairs;
+    whatever its relations and direction; under the cold splits, a pair whose two directions fall on
+    different sides is left out. ``time`` splits facts stated before the year ``before`` into train and dev by pairs;
     the rest is test.
     """
     if kind == "time":
@@ -40,7 +40,7 @@ def split_facts(
 
 
 def _by_pair(facts: Located, rng: np.random.Generator, shares: Sequence[float]) -> np.ndarray:
-    """Deal pairs, apart for each combination of relations, so that every relation gets its shares."""
+    """Split pairs separately for each combination of relations, so that every relation gets its shares."""
     pairs, row_pair = np.unique(facts.pair, return_inverse=True)
     holds = np.zeros((len(pairs), len(facts.relations)), bool)
     holds[row_pair, facts.relation] = True
@@ -58,13 +58,13 @@ def _by_pair(facts: Located, rng: np.random.Generator, shares: Sequence[float]) 
 def _by_end(
     facts: Located, concepts: Concepts, ends: np.ndarray, rng: np.random.Generator, shares: Sequence[float]
 ) -> np.ndarray:
-    """Deal the concepts at one end: each goes to a side at random, by what that side still lacks."""
+    """Split the concepts at one end: each goes to a random side, weighted by what that side still needs."""
     concept = concepts.of_node[ends]
     members, row_member = np.unique(concept, return_inverse=True)
     row_member = row_member.ravel()
     weight = np.zeros((len(members), len(facts.relations)))
     np.add.at(weight, (row_member, facts.relation), 1)
-    main = weight.argmax(axis=1)  # the relation by whose shares a concept is dealt
+    main = weight.argmax(axis=1)  # the relation whose shares decide the side of a concept
     lacking = np.outer(weight.sum(axis=0), shares)
     side = np.empty(len(members), np.int8)
     for member in rng.permutation(len(members)):

@@ -1,1 +1,1 @@
-"""The expert evaluation: protocol, storage, agreement, report."""
+"""The expert study: protocol, storage, agreement and report."""

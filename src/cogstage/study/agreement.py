@@ -23,7 +23,7 @@ class Estimate:
 
     @property
     def defined(self) -> bool:
-        """Whether there is a figure at all."""
+        """Whether the figure is defined."""
         return not math.isnan(self.value)
 
 
@@ -51,7 +51,7 @@ def sign_flip_test(differences: Sequence[float], draws: int = 10_000, seed: int 
 
 
 def disagreement(levels: int, weights: str = "quadratic") -> np.ndarray:
-    """How far two answers lie apart, (levels, levels): |a - b| (``linear``) or (a - b)² (``quadratic``)."""
+    """Distance between two answers, (levels, levels): |a - b| (``linear``) or (a - b)² (``quadratic``)."""
     apart = np.abs(np.subtract.outer(np.arange(levels), np.arange(levels))).astype(float)
     return apart**2 if weights == "quadratic" else apart
 
@@ -113,7 +113,7 @@ def bootstrap(
     draws: int = 2000,
     seed: int = 0,
 ) -> Estimate:
-    """A figure with its 95 % percentile interval, resampling whole clusters (cases: their answers hang together).
+    """A figure with its 95 % percentile interval, resampling whole clusters (cases, whose answers are not independent).
 
     ``statistics`` (units, ...) are summed over the units drawn, and ``figure`` is computed from the sum: means,
     tables and coincidences all add up, so a draw costs no more than the figure itself. ``clusters`` names the cluster
@@ -159,5 +159,5 @@ class Bootstrap:
 
 
 def ratio(total: float, count: float) -> float:
-    """A mean from a sum, NaN of nothing."""
+    """A mean from a sum; NaN if there are no values."""
     return float(total / count) if count else math.nan

@@ -1,4 +1,4 @@
-"""The answers: saved one click at a time, each kept once under (reviewer, case, item), every change remembered."""
+"""The answers: saved click by click, stored once per (reviewer, case, item), with a history of changes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class StoredAnswer:
 
 @dataclass(frozen=True)
 class ReviewProgress:
-    """How far a reviewer has come."""
+    """Progress of a reviewer."""
 
     complete: tuple[bool, ...]  # by position
     last_answer_at: float | None
@@ -71,7 +71,7 @@ class Answers:
         self._cases = {case.key: case for case in study.cases}
 
     def register(self) -> None:
-        """Enter the study into a database that does not hold it yet."""
+        """Register the study in a database."""
         with self._database.writing() as connection:
             connection.execute(
                 insert(study_table).values(
@@ -83,7 +83,7 @@ class Answers:
             )
 
     def check(self) -> None:
-        """Raise unless the database holds this study, with the very protocol in the folder."""
+        """Raise unless the database contains this study with the same protocol as the folder."""
         with self._database.reading() as connection:
             stored = connection.scalar(select(study_table.c.definition_hash).where(study_table.c.id == self._study.id))
         if stored is None:
@@ -111,11 +111,11 @@ class Answers:
             return connection.scalar(select(study_table.c.closed_at).where(study_table.c.id == self._study.id))
 
     def close(self) -> None:
-        """Take no more answers until the study is reopened."""
+        """Close the study to answers until it is reopened."""
         self._set_closed(time.time())
 
     def reopen(self) -> None:
-        """Take answers again."""
+        """Open the study for answers again."""
         self._set_closed(None)
 
     def _set_closed(self, moment: float | None) -> None:
@@ -131,7 +131,7 @@ class Answers:
     # Cases and answers
 
     def placements(self, reviewer_id: str) -> tuple[Placement, ...]:
-        """Where the reviewer meets each case, in order."""
+        """The cases of a reviewer, in order."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 select(placement).where(placement.c.reviewer_id == reviewer_id).order_by(placement.c.position)
@@ -217,7 +217,7 @@ class Answers:
     # Time
 
     def minutes_left(self, reviewer_id: str) -> int:
-        """About how long the reviewer's open cases will take."""
+        """Estimated time for the open cases of a reviewer."""
         placed = self.placements(reviewer_id)
         forms = [BlindForm(self._study, self._cases[entry.case_key], entry) for entry in placed]
         seconds = self.seconds(reviewer_id)
@@ -225,7 +225,7 @@ class Answers:
         return minutes_left(forms, self.progress(reviewer_id).complete, looked)
 
     def new_visit(self, reviewer_id: str, case_key: str) -> str:
-        """A case's page is being shown: a signed note of when. Nothing is written before the page reports back."""
+        """Return a signed timestamp for showing a case. Nothing is stored until the page reports back."""
         note = f"{secrets.token_hex(12)}.{int(1000 * time.time()):x}"
         return f"{note}.{self._signature(reviewer_id, case_key, note)}"
 

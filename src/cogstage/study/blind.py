@@ -1,4 +1,4 @@
-"""The blind form of a case: what a reviewer's browser may name (Set A, Set B) and what is stored (the source)."""
+"""The blind form of a case: the browser sees Set A and Set B, and the database stores the source."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LONGEST_COMMENT = 4000
 
 
 class AnswerError(UsageError):
-    """An answer to a question that was not asked, or a value that is no answer to it."""
+    """An answer to an unknown question, or an invalid value."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class BlindSet:
         return tuple(row.triple for row in self.rows)
 
     def side(self, against: bool) -> tuple[BlindReason, ...]:
-        """What speaks for the relation, or against it."""
+        """The reasons for the relation, or those against it."""
         return tuple(row for row in self.rows if row.triple.against == against)
 
 
@@ -87,7 +87,7 @@ class BlindForm:
 
     @cached_property
     def fields(self) -> dict[str, Mapping[str, str]]:
-        """Every question of the page with its answers, in the order asked; the comment aside."""
+        """All questions of the page with their possible answers, in order, except the comment."""
         asked: dict[str, Mapping[str, str]] = {"familiar-head": FAMILIARITY, "familiar-tail": FAMILIARITY}
         if self.study.is_crossover:
             return {**asked, "verdict": VERDICT, "confidence": CONFIDENCE}

@@ -24,7 +24,7 @@ from cogstage.study.results import DRAWS, Comment, ReviewerSummary, comments, fa
 
 @dataclass(frozen=True)
 class Observation:
-    """One answer as a number: by whom, to which pair, with reasons or without, and whether reasons came first."""
+    """One answer as a number, with reviewer, pair, arm, and whether reasons came first."""
 
     reviewer: str
     pair: str
@@ -35,7 +35,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class ReasonsEffect:
-    """What reasons add to one measure."""
+    """The effect of reasons on one measure."""
 
     difference: float
     low: float  # 95 % interval of the t test, reviewers drawn anew

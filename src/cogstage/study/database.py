@@ -1,4 +1,4 @@
-"""The database behind a study: a SQLite file or PostgreSQL by URL, brought to the present schema by migrations."""
+"""The database of a study: a SQLite file, or PostgreSQL by URL, with schema migrations."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Database:
         return (sqlite if self.is_sqlite else postgresql).insert(table)
 
     def upgrade(self) -> None:
-        """Bring the tables to the present schema; several servers may start at once."""
+        """Migrate the tables to the current schema; safe if several servers start at once."""
         with self.writing() as connection:
             if not self.is_sqlite:
                 connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": MIGRATION_LOCK})
@@ -88,7 +88,7 @@ class Database:
             )
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         self.engine.dispose()
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""Drawing a study's cases from prediction sources, by seed."""
+"""Sample the cases of a study from prediction sources."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CELLS = 4  # a crossover holds as many right as wrong predictions, and as many t
 
 @dataclass(frozen=True)
 class StudyOptions:
-    """How the cases of a study are drawn."""
+    """Options for sampling the cases of a study."""
 
     title: str = ""  # shown to the reviewers; empty: that of the protocol
     protocol: ProtocolName = (
@@ -47,11 +47,11 @@ class StudyOptions:
     threshold: float = 0.5  # a probability of at least this is a positive prediction
     seed: int = 0
     consent: str = ""  # text that reviewers agree to before they begin
-    contact: str = ""  # whom reviewers can ask
+    contact: str = ""  # contact for questions
 
 
 def draw_study(sources: Sequence[Source], labels: Mapping[Pair, int], options: StudyOptions) -> Study:
-    """Draw the cases; raises with the numbers there are if the sources do not hold enough."""
+    """Sample the cases; raise with the available numbers if there are not enough."""
     _check(options)
     check_source_names([source.name for source in sources], options.protocol)
     known: dict[Pair, int] = {}
@@ -165,8 +165,8 @@ def _name(key: str, names: Sequence[str]) -> str:
 def _sets(pair: Pair, sources: Sequence[Source], predicted: bool, per_set: int) -> tuple[RationaleSet, ...]:
     """The strongest reasons of every source, the side that agrees with the prediction first; none if one has none.
 
-    All sets of a case have the same length and the same number of reasons on each side: a source with fewer reasons,
-    or without any against, would be known by it.
+    All sets of a case have the same length and the same number of reasons on each side: otherwise the number of
+    reasons would reveal the source.
     """
     shown = [_forwards(source.predictions[pair])[:per_set] for source in sources]
     everything = [_forwards(source.predictions[pair]) for source in sources]
@@ -184,7 +184,7 @@ def _sets(pair: Pair, sources: Sequence[Source], predicted: bool, per_set: int) 
 
 
 def _forwards(said: Explained) -> tuple[ShownRationale, ...]:
-    """The reasons, strongest first, each said forwards: a source that also says "is treated by" would be known by it.
+    """The reasons in forward direction, strongest first: inverse relations would reveal the source.
 
     Two reasons that say the same both ways count once.
     """

@@ -25,7 +25,7 @@ class OpenStudy:
     answers: Answers
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self.database.close()
 
 
@@ -36,7 +36,7 @@ def _wire(study: Study, database: Database) -> OpenStudy:
 def create_folder(
     path: Path, study: Study, password: str, made_with: Mapping[str, Any], database: str | None = None
 ) -> None:
-    """Write a study folder and make its database ready. A study that is there is never replaced: it holds answers."""
+    """Write a study folder and prepare its database. An existing study is never replaced."""
     check_new(path)
     with new_folder(path, KIND, made_with) as folder:
         study.write(folder)
@@ -48,7 +48,7 @@ def create_folder(
             opened.access.set_password(password)
         finally:
             opened.close()
-        folder.chmod(0o700)  # it tells which set is whose, and who the reviewers are
+        folder.chmod(0o700)  # it reveals the sources of the sets and the reviewers
 
 
 def check_new(path: Path) -> None:
@@ -58,7 +58,7 @@ def check_new(path: Path) -> None:
 
 
 def open_folder(path: Path, database: str | None = None, upgrade: bool = False) -> OpenStudy:
-    """Open a study folder with the database its answers are in, and check that the two belong together."""
+    """Open a study folder with its database, and check that they match."""
     study = Study.load(path)
     if database is None and not (path / DATABASE_FILE).exists():
         raise UsageError(f"{path} has no {DATABASE_FILE}; set `database` to the one that the study was created with")

@@ -13,7 +13,7 @@ from cogstage.study.effort import is_hasty, is_hasty_reviewer
 from cogstage.study.folder import OpenStudy
 from cogstage.study.judgements import Judgement, judgements
 
-FEWEST_UNITS = 10  # below it agreement is not shown: it would be chance
+FEWEST_UNITS = 10  # fewer units are too few to show agreement
 
 
 @dataclass(frozen=True)

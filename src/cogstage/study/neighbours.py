@@ -1,7 +1,7 @@
 """A baseline that gives reasons without a model: known facts about similar terms.
 
 For "h r t" it names training facts that keep one end, "i r t" and "h r j", where i is like h and j is like t by the
-cosine of their PPMI rows. It is what a model's reasons have to be better than.
+cosine of their PPMI rows. The reasons of a model should be better than these.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cogstage.study.sources import Explained, Pair, Source, WeightedTriple
 
 
 def reasons_of_neighbours(name: str, graph_path: Path, dataset_path: Path, pairs: Sequence[Pair], most: int) -> Source:
-    """The ``most`` likest known facts of each pair; a pair without any has no prediction.
+    """The ``most`` most similar known facts of each pair; a pair without any has no prediction.
 
     The probability is that of at least one of them carrying over, each with its cosine as the chance: 1 - Π(1 - cos).
     """

@@ -16,7 +16,7 @@ from cogstage.study.protocol import Study, StudyCase
 
 @dataclass(frozen=True)
 class Placement:
-    """Where one reviewer meets one case: the order in which its sets stand, or ``bare`` for no rationales at all."""
+    """The position of a case for one reviewer, with the order of its sets, or ``bare`` for no reasons."""
 
     position: int  # from 1
     case_key: str
@@ -25,7 +25,7 @@ class Placement:
 
 
 def place_cases(study: Study, reviewer_number: int, secret: str) -> tuple[Placement, ...]:
-    """The cases in the order in which a reviewer meets them, from the study's secret and the reviewer's number."""
+    """The cases of a reviewer in order, from the secret of the study and the number of the reviewer."""
     if study.is_crossover:
         return _crossover(study, reviewer_number, secret)
     return _sets(study, _random(secret, f"reviewer {reviewer_number}"))
@@ -65,7 +65,7 @@ def _sets(study: Study, rng: random.Random) -> tuple[Placement, ...]:
 def _crossover(study: Study, number: int, secret: str) -> tuple[Placement, ...]:
     """Two periods, one with reasons and one without, with half of the right and of the wrong predictions in each.
 
-    Reviewers come in twos: what one judges with reasons the other judges without, and they take the periods in
+    Reviewers are assigned in pairs: what one judges with reasons, the other judges without, with the periods in
     opposite order. So after every second reviewer each pair was judged both ways, and each period held both.
     """
     couple, second = divmod(number - 1, 2)

@@ -20,10 +20,10 @@ WANTED = 0.8
 class Scenario:
     """Assumptions about the reviewers. Spreads are standard deviations of the log-odds of a correct judgement."""
 
-    accuracy: float = 0.75  # share of right verdicts without reasons
+    accuracy: float = 0.75  # share of correct judgements without reasons
     gain: float = 0.10  # what reasons add to it
     reviewer_spread: float = 0.5  # between reviewers
-    pair_spread: float = 1.5  # between pairs: some are plain to everybody, others to nobody
+    pair_spread: float = 1.5  # between pairs: some are easy for everyone, others hard
     reviewers: int = 24
     pairs: int = 20  # that each reviewer judges, half of them with reasons
 
@@ -54,7 +54,7 @@ def _batches(scenario: Scenario, studies: int, rng: np.random.Generator) -> Iter
 
 
 def simulate(scenario: Scenario, studies: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Right verdicts and arms, each (studies, reviewers, pairs): the second of two reviewers has the other's arms."""
+    """Simulate correct judgements and arms, each (studies, reviewers, pairs); paired reviewers have opposite arms."""
     couples, pairs = (scenario.reviewers + 1) // 2, scenario.pairs
     order = rng.permuted(np.broadcast_to(np.arange(pairs), (studies, couples, pairs)), axis=-1)
     one = order < pairs // 2

@@ -1,4 +1,4 @@
-"""A case to practise on: answers to it are stored nowhere."""
+"""A practice case; its answers are not stored."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ _CASE = StudyCase(
 
 
 def practice_form(study: Study) -> BlindForm:
-    """The practice case, asked as the study asks."""
+    """The practice case, with the questions of the study."""
     order = ("first",) if study.is_crossover else ("first", "second")
     return BlindForm(study, _CASE, Placement(0, _CASE.key, order))

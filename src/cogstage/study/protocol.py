@@ -1,4 +1,4 @@
-"""The protocol of a study: its cases, the reasons shown with each, and which question is asked of them."""
+"""The protocol of a study: its cases, the reasons of each case, and the questions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ADDED_TO_RATIONALE = {"against": False}
 
 @dataclass(frozen=True)
 class ShownRationale:
-    """A triple as the reviewer reads it: bare of scores and evidence, which would tell the sets apart."""
+    """A triple as shown to reviewers, without scores and evidence, which could reveal the source."""
 
     head: str
     relation: str
@@ -92,7 +92,7 @@ class StudyCase:
 
 @dataclass(frozen=True)
 class Study:
-    """All that is fixed when a study begins. It names the source of every set: it is for the administrator alone."""
+    """The fixed part of a study. It contains the source of every set, so only the administrator may see it."""
 
     id: str
     title: str
@@ -103,7 +103,7 @@ class Study:
     cases: tuple[StudyCase, ...]
     protocol: str = "sets"  # "sets": which source's reasons help more; "crossover": do reasons help at all
     consent: str = ""  # what reviewers agree to before they begin
-    contact: str = ""  # whom they can ask
+    contact: str = ""  # contact for questions
 
     def case(self, key: str) -> StudyCase:
         """A case by its key."""
@@ -141,7 +141,7 @@ class Study:
 
     @classmethod
     def load(cls, folder: Path | str) -> Study:
-        """Read a study folder; what is wrong with it is said in one line."""
+        """Read a study folder; raise a one-line error if it is invalid."""
         folder = Path(folder)
         read_meta(folder, KIND, (STUDY,), verify=False)  # the database holds a hash that says more
         try:

@@ -22,7 +22,7 @@ from cogstage.study.judgements import Judgement
 from cogstage.study.protocol import Study
 
 SCORE_LEVELS = 4
-FEWEST_UNITS = 10  # below it κ and α are not printed: they would be chance
+FEWEST_UNITS = 10  # fewer units are too few for κ and α
 Unit = tuple[str, str, int]  # case, source, rationale
 
 

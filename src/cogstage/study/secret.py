@@ -36,18 +36,18 @@ def new_ticket(identifier: str | None = None) -> Ticket:
 
 
 def split_ticket(text: str) -> tuple[str, str]:
-    """Id and secret; whatever is no ticket splits into parts that match nothing."""
+    """Split a ticket into id and secret; an invalid ticket gives parts that match nothing."""
     identifier, _, secret = text[:200].partition(".")
     return identifier.encode("utf-8", "replace").decode().replace("\0", ""), secret
 
 
 def hash_secret(secret: str) -> str:
-    """SHA-256 suffices: the secret is random, nobody can try all of them."""
+    """Hash a secret. SHA-256 is enough, because the secret is random and long."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
 def secret_matches(secret: str, stored_hash: str | None) -> bool:
-    """Constant-time comparison; with nothing stored it takes the same time and says no."""
+    """Compare in constant time; False, after the same time, if nothing is stored."""
     same = hmac.compare_digest(hash_secret(secret), stored_hash or hash_secret("nobody"))
     return same and stored_hash is not None
 

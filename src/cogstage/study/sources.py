@@ -1,4 +1,4 @@
-"""Where a study's reasons come from: prediction records, model folders, or any system's reasons in a table.
+"""Sources of reasons for a study: prediction records, model folders, or a table from any system.
 
 This is the only file of the study that knows the Prediction record; :func:`explained` is where it is read.
 """
@@ -24,7 +24,7 @@ FURTHER_COLUMNS = ("weight", "probability", "label", "head_name", "tail_name")
 
 @dataclass(frozen=True)
 class WeightedTriple:
-    """A triple with its signed weight: above zero it speaks for the relation of the pair, below zero against it."""
+    """A triple with its signed weight: positive for the relation of the pair, negative against it."""
 
     head: str
     relation: str
@@ -34,7 +34,7 @@ class WeightedTriple:
 
 @dataclass(frozen=True)
 class Explained:
-    """What a source says about one pair. Terms are names as people read them."""
+    """The prediction and reasons of a source for one pair, with readable names."""
 
     head: str
     relation: str
@@ -73,7 +73,7 @@ def read_source(
     dataset: Path | None = None,
     corrections: Corrections | None = None,
 ) -> Source:
-    """A source behind a path: a file of records or of reasons, or a folder asked about every labelled pair.
+    """Read a source from a path: a file of records or reasons, or a folder that predicts every labelled pair.
 
     A model folder predicts, with a team's ``corrections`` if given; a graph folder gives known facts about similar
     terms.
@@ -184,7 +184,7 @@ def _label(value: object, where: str = "") -> int:
 def predictions_from_model(
     name: str, path: Path, pairs: Sequence[Pair], per_set: int, corrections: Corrections | None = None
 ) -> Source:
-    """Ask a model about every pair, relation by relation."""
+    """Predict every pair with a model, relation by relation."""
     from cogstage.estimator import CogStage
 
     model = CogStage.load(path)
@@ -195,7 +195,7 @@ def predictions_from_model(
         by_relation.setdefault(pair[1], []).append(pair)
     predictions: dict[Pair, Explained] = {}
     node = model.vocabulary.index
-    most = 2 * per_set  # a triple said both ways is shown once
+    most = 2 * per_set  # a triple in both directions is shown once
     for relation, chosen in by_relation.items():
         known = [pair for pair in chosen if pair[0] in node and pair[2] in node]
         if relation in model.relations and known:
