@@ -111,7 +111,7 @@ class Meter:
 
 
 class _MeteredFile(io.RawIOBase):
-    """A file that tells a meter what was read of it."""
+    """A file that reports to a meter how much of it was read."""
 
     def __init__(self, path: Path, meter: Meter) -> None:
         self._file = path.open("rb", buffering=0)
@@ -191,7 +191,7 @@ def _archive(path: Path) -> zipfile.ZipFile:
 
 
 class _Member(_Unpacked):
-    """A file inside an archive; what was read of it is reckoned from its share of the archive."""
+    """A file inside an archive; how much was read is estimated from its share of the archive."""
 
     def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path, meter: Meter) -> None:
         self._archive, self._info = archive, info

@@ -1,4 +1,4 @@
-"""Texts into private characters in one compiled pass: tokens cut, casefolded and looked up, lines told apart.
+"""Texts into private characters in one compiled pass: tokens split, casefolded and looked up, lines separated.
 
 Tokens with other than ASCII characters, which are few, are marked on the way and looked up one by one behind it. It
 says exactly what ``Annotator._encode`` says of a normalised text, apart from where sentences begin (a test compares

@@ -122,7 +122,7 @@ def likeness(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def document_key(document: Document) -> int:
-    """A 64-bit number that tells a document from all others."""
+    """A 64-bit number that identifies a document."""
     text = "\0".join((document.scope, document.doc_id)).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
 

@@ -1,4 +1,4 @@
-"""Corrections in an evaluation: a verdict on a held-out pair tells the model part of the answer, and is reported."""
+"""Corrections in an evaluation: a verdict on a held-out pair reveals part of the answer, and is reported."""
 
 from __future__ import annotations
 

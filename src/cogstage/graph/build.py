@@ -111,7 +111,7 @@ def build_graph(
     resume
         Continue the work that an interrupted build of the same inputs left beside ``out``.
     seed
-        For private release alone; by default nobody knows it.
+        For private releases alone; by default a secret one is drawn.
     bad, progress
         What becomes of rows that cannot be read, and where to report progress.
 
@@ -345,7 +345,7 @@ def _private_meta(made_with: dict[str, Any], options: BuildOptions, seed: int | 
 
 
 def _seed(work: WorkFolder, seed: int | None) -> int:
-    """The seed of this build; one that nobody gave is kept with the work, so that ``resume`` uses the same."""
+    """The seed of this build; one that is drawn is kept with the work, so that ``resume`` uses the same."""
     path = work.path / "seed.json"
     if path.exists():
         return int(json.loads(path.read_text(encoding="utf-8")))

@@ -84,7 +84,7 @@ def noise_from(seed: int | None) -> np.random.Generator:
 
 
 def fresh_seed() -> int:
-    """A seed nobody knows, for hashes that must not be repeatable outside this build."""
+    """A secret seed, for hashes that must not be repeatable outside this build."""
     return secrets.randbits(62)
 
 

@@ -29,7 +29,7 @@ SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def number_of(*parts: str, salt: int = 0) -> int:
-    """A 64-bit number for an identifier; with a salt that nobody knows it cannot be guessed back."""
+    """A 64-bit number for an identifier; with a secret salt it cannot be reversed by guessing."""
     text = "\0".join(parts).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(text, digest_size=8, salt=salt.to_bytes(8, "little")).digest(), "little")
 

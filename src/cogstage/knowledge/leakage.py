@@ -250,5 +250,5 @@ def _warnings(report: Mapping[str, Any]) -> list[str]:
 
 
 def _beats(value: float | None, bar: float) -> bool:
-    """Whether a score tells the labels apart; upside down it does so just as well."""
+    """Whether a score separates the labels, in either direction."""
     return value is not None and max(value, 1 - value) > bar

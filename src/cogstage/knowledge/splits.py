@@ -1,4 +1,4 @@
-"""Train, dev and test: pairs of concepts, or whole heads or tails, dealt out so that nothing straddles two splits."""
+"""Train, dev and test: pairs of concepts, or whole heads or tails, assigned so that nothing is in two splits."""
 
 from __future__ import annotations
 

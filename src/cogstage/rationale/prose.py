@@ -6,7 +6,7 @@ from cogstage.rationale.layout import in_words, opposes
 from cogstage.rationale.record import Prediction, Reason
 from cogstage.relations import phrase
 
-FOR, AGAINST = 2, 1  # reasons told at most
+FOR, AGAINST = 2, 1  # most reasons mentioned
 
 
 def prose(prediction: Prediction) -> list[str]:

@@ -1,4 +1,4 @@
-"""Where each reviewer meets each case, in an order that nobody outside the server can work out.
+"""Where each reviewer meets each case, in an order that cannot be worked out from outside the server.
 
 Every order follows from a secret in the database and the reviewer's number: the administrator can have it checked, a
 reviewer who knows the study's seed, its cases and this code cannot.
