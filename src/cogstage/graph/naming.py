@@ -1,4 +1,4 @@
-"""What nodes are called: by the lexicon, by a vocabulary, or by records, unless a name could identify a single patient."""
+"""What nodes are called: by the lexicon, by a vocabulary, or by records, unless a name could identify a patient."""
 
 from __future__ import annotations
 
