@@ -191,7 +191,7 @@ def _archive(path: Path) -> zipfile.ZipFile:
 
 
 class _Member(_Unpacked):
-    """A file inside an archive; what was read of it is reckoned from its share of the archive."""
+    """A file inside an archive; how much was read is estimated from its share of the archive."""
 
     def __init__(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path, meter: Meter) -> None:
         self._archive, self._info = archive, info

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from load_script import load_script
+from load_script import ROOT, load_script
 
 
 @pytest.fixture
@@ -49,3 +49,16 @@ def test_survivors_and_stale_ones_fail(small: Path, capsys: pytest.CaptureFixtur
     assert code == 1
     assert "occurs 2 times" in said
     assert "occurs 0 times" in said
+
+
+def test_every_listed_mistake_fits_the_code_and_its_tests_exist() -> None:
+    script = load_script("scripts/mutants.py")
+    listed = script.load(ROOT / "scripts" / "mutants.json")
+    assert len({mutation.name for mutation in listed}) == len(listed) >= 65
+    for mutation in listed:
+        text = (ROOT / "src" / "cogstage" / mutation.file).read_text(encoding="utf-8")
+        assert script.mutated(text, mutation) != text
+        for test in mutation.tests:
+            file, _, name = test.partition("::")
+            assert (ROOT / file).exists(), test
+            assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8") if name else True, test

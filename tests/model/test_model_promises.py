@@ -103,6 +103,17 @@ def test_baseline_and_reasons_add_up_to_the_logit(seed: int) -> None:
 
 @seeds
 @some
+def test_the_logit_that_is_trained_is_the_one_that_is_predicted(seed: int) -> None:
+    """Training takes the decision's logit; a prediction adds its reasons up anew, in double precision."""
+    model, rng = random_model(seed), np.random.default_rng(seed + 1)
+    head, tail = rng.integers(0, TERMS, (2, 4))
+    for target in range(len(RELATIONS)):
+        trained = model.predictor.answer(head, tail, target).weighed.logit  # type: ignore[attr-defined]
+        np.testing.assert_allclose(trained.numpy(), model.predictor.logits(head, tail, target), rtol=1e-5, atol=1e-5)
+
+
+@seeds
+@some
 def test_the_stated_effect_is_what_happens(seed: int) -> None:
     """Not recognised: the logit changes by exactly -(c - c₆), and a reason for never raises p by leaving."""
     _, predictions = asked(seed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -11,6 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from cogstage.baselines.early_stopping import EarlyStopping
 from cogstage.errors import CogstageError
 from cogstage.knowledge.dataset import Pairs
 from cogstage.progress import SILENT, Progress
@@ -93,8 +93,7 @@ class PairClassifier(ABC):
         order = torch.Generator().manual_seed(seed)
         heads, tails, labels = tensors(train)
         dev_heads, dev_tails, dev_labels = tensors(dev)
-        best, waited = float("inf"), 0
-        state = copy.deepcopy(module.state_dict())
+        stopping = EarlyStopping(module, options.patience, least=1e-5)
         for _ in range(options.epochs):
             module.train()
             for chosen in torch.split(torch.randperm(len(labels), generator=order), options.batch):
@@ -107,14 +106,10 @@ class PairClassifier(ABC):
             with torch.inference_mode():
                 logits = module(vectors[dev_heads], vectors[dev_tails])
                 dev_loss = float(nn.functional.binary_cross_entropy_with_logits(logits, dev_labels))
-            if dev_loss < best - 1e-5:
-                best, waited, state = dev_loss, 0, copy.deepcopy(module.state_dict())
-            else:
-                waited += 1
-                if waited >= options.patience:
-                    break
-        module.load_state_dict(state)
-        return best
+            if stopping.should_stop(-dev_loss):
+                break
+        stopping.restore()
+        return -stopping.best
 
 
 def scaled(vectors: np.ndarray) -> np.ndarray:

@@ -15,8 +15,8 @@ ALL = "all"
 """The relation that a joint method is fitted on: one fit serves every relation of the data set."""
 
 
-class Encoder(Protocol):
-    """Gives every term of a graph a vector."""
+class Component(Protocol):
+    """What encoders and scorers say of themselves."""
 
     @property
     def name(self) -> str:
@@ -30,6 +30,10 @@ class Encoder(Protocol):
     def quick(self) -> Mapping[str, Any]:
         """Options for fast tests that still learn."""
 
+
+class Encoder(Component, Protocol):
+    """Gives every term of a graph a vector."""
+
     @property
     def needs_facts(self) -> bool:
         """Whether the encoder uses training facts in addition to the graph."""
@@ -38,20 +42,8 @@ class Encoder(Protocol):
         """Vectors (V, d) float32: row i is term i; the same for the same seed."""
 
 
-class Scorer(Protocol):
+class Scorer(Component, Protocol):
     """A binary classifier on pairs of vectors."""
-
-    @property
-    def name(self) -> str:
-        """The name it is resolved by: that of its file."""
-
-    @property
-    def title(self) -> str:
-        """How it is called in tables."""
-
-    @property
-    def quick(self) -> Mapping[str, Any]:
-        """Options with which a test is quick and still learns."""
 
     def fit(self, vectors: np.ndarray, train: Pairs, dev: Pairs, seed: int, progress: Progress = SILENT) -> Scorer:
         """Fit on the training pairs; select on the dev pairs."""

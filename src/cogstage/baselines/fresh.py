@@ -9,7 +9,6 @@ facts.
 
 from __future__ import annotations
 
-import copy
 import itertools
 from dataclasses import dataclass
 
@@ -19,6 +18,7 @@ from torch import nn
 
 from cogstage.baselines.classifier import SCORE_BATCH, PairClassifier, scaled, tensors
 from cogstage.baselines.contract import ALL, Encoder, Scorer
+from cogstage.baselines.early_stopping import EarlyStopping
 from cogstage.baselines.vectors import VectorStore
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
@@ -175,7 +175,7 @@ class FreshMethod:
         """Train ``modules`` in place to their best mean dev AUROC, which is returned."""
         options, rng = self.training, np.random.default_rng((seed, 5))
         optimizer = torch.optim.AdamW(modules.parameters(), lr=self.scorer.training.rate, weight_decay=decay)
-        best, waited, state = -1.0, 0, copy.deepcopy(modules.state_dict())
+        stopping = EarlyStopping(modules, options.patience, least=1e-4)
         for _ in range(options.epochs):
             order = rng.permutation(len(source.facts))
             for rows in np.split(order, range(options.batch, len(order), options.batch)):
@@ -183,15 +183,10 @@ class FreshMethod:
                 optimizer.zero_grad(set_to_none=True)
                 torch.autograd.backward(loss)
                 optimizer.step()
-            auroc = self._dev_auroc(modules, view)
-            if auroc > best + 1e-4:
-                best, waited, state = auroc, 0, copy.deepcopy(modules.state_dict())
-            else:
-                waited += 1
-                if waited >= options.patience:
-                    break
-        modules.load_state_dict(state)
-        return best
+            if stopping.should_stop(self._dev_auroc(modules, view)):
+                break
+        stopping.restore()
+        return stopping.best
 
     def _loss(
         self, modules: nn.ModuleList, triples: np.ndarray, label: np.ndarray, weight: np.ndarray, dropout: float

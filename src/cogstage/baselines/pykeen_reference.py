@@ -7,7 +7,6 @@ calibration on dev pairs that CogStage has.
 
 from __future__ import annotations
 
-import copy
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from torch import nn
 
 from cogstage.baselines.classifier import SCORE_BATCH, scaled
 from cogstage.baselines.contract import ALL, Encoder
+from cogstage.baselines.early_stopping import EarlyStopping
 from cogstage.baselines.vectors import VectorStore
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
@@ -166,7 +166,7 @@ class PykeenReference:
         entities, answers = torch.unique(both[:, 2], return_inverse=True)
         trained = [p for p in self._model.parameters() if p.requires_grad]
         optimizer = torch.optim.AdamW(trained, lr=options.rate, weight_decay=options.weight_decay)
-        best, waited, state = -1.0, 0, copy.deepcopy(self._model.state_dict())
+        stopping = EarlyStopping(self._model, options.patience, least=1e-4)
         for done in range(1, options.epochs + 1):
             self._model.train()
             for rows in torch.split(torch.randperm(len(both)), options.batch):
@@ -177,17 +177,13 @@ class PykeenReference:
                 torch.autograd.backward(loss)
                 optimizer.step()
                 self._model.post_parameter_update()  # RotatE: relations stay rotations
-            progress.advance(1, f"dev AUROC {max(best, 0.0):.3f}")
+            progress.advance(1, f"dev AUROC {max(stopping.best, 0.0):.3f}")
             if done % options.every:
                 continue
             auroc = float(np.mean([_auroc(p.label, self._raw(p.head, p.tail, name)) for name, p in dev.items()]))
-            if auroc > best + 1e-4:
-                best, waited, state = auroc, 0, copy.deepcopy(self._model.state_dict())
-            else:
-                waited += 1
-                if waited >= options.patience:
-                    break
-        self._model.load_state_dict(state)
+            if stopping.should_stop(auroc):
+                break
+        stopping.restore()
 
     def _loss(self, facts: torch.Tensor, answers: torch.Tensor, entities: torch.Tensor) -> torch.Tensor:
         """Cross entropy over the batch's and other entities; RotatE: the self-adversarial loss of its paper."""

@@ -262,7 +262,7 @@ class Annotator:
 
 
 def _batches(texts: Sequence[str], chosen: Sequence[int]) -> Iterator[list[int]]:
-    """Numbers of texts in lots of a few megabytes."""
+    """Numbers of texts in batches of a few megabytes."""
     batch: list[int] = []
     size = 0
     for number in chosen:

@@ -150,7 +150,7 @@ class Reader(ABC):
         return self.names_of(self.code_names.codes())
 
     def names_of(self, codes: Iterable[str]) -> Mapping[str, tuple[str, str]]:
-        """Name and type of these codes, as far as the source tells them."""
+        """Name and type of these codes, where the source has them."""
         return self.all_names_of(codes).best(codes)
 
     def all_names_of(self, codes: Iterable[str]) -> CodeNames:

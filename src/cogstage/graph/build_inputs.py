@@ -62,7 +62,7 @@ def open_lexicon(
 
 
 def lexicon_stamp(lexicon: Paths | Lexicon | None) -> Any:
-    """What tells one lexicon from another: its files, or its terms if it came ready made."""
+    """What identifies a lexicon: its files, or its terms if it is given as an object."""
     if isinstance(lexicon, Lexicon):
         return hashlib.sha256("\n".join(lexicon.terms + lexicon.concepts).encode()).hexdigest()
     return None if lexicon is None else file_stamps(expand(lexicon))

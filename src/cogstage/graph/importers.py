@@ -46,8 +46,8 @@ def graph_of(
         np.maximum.at(counts, edges.target, edges.count)
     else:
         counts[place] = node_count
-    told = [about.get(key, (key, key, "")) for key in term]
-    concept, name, kind = (tuple(column) for column in zip(*told, strict=True)) if told else ((), (), ())
+    described = [about.get(key, (key, key, "")) for key in term]
+    concept, name, kind = (tuple(column) for column in zip(*described, strict=True)) if described else ((), (), ())
     names = tuple(sorted(((word, int(place[at])) for word, at in synonyms), key=lambda pair: (pair[1], pair[0])))
     vocabulary = Vocabulary(term, concept, name, kind, counts, names)
     return Graph(vocabulary, edges.source, edges.target, edges.count, made_with)

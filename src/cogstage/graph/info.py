@@ -57,7 +57,7 @@ def describe(graph: Graph, top: int = 10) -> dict[str, Any]:
 
 
 def plot_degrees(graph: Graph, path: Path) -> None:
-    """Draw the degree distribution on logarithmic axes: how many nodes have at least so many neighbours."""
+    """Draw the degree distribution on logarithmic axes: how many nodes have at least a number of neighbours."""
     import matplotlib
 
     matplotlib.use("Agg")

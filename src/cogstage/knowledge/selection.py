@@ -29,7 +29,7 @@ class DatasetOptions:
     split: SplitKind = "random"
     seed: int = 0
     minimum: int = 100  # relations with fewer facts in the graph are left out
-    cap: int | None = None  # at most so many facts per relation, drawn at random
+    cap: int | None = None  # most facts per relation, drawn at random
     relations: tuple[str, ...] | None = None  # only these; None takes all that the facts hold
     before: int | None = None  # with a split by time: train and dev are facts stated before this year, test later ones
 

@@ -95,7 +95,7 @@ def draw_precision_recall(axes: Any, curves: Mapping[str, Curve], strong: str | 
 
 
 def thinned(curve: Curve, most: int = 400) -> Curve:
-    """At most so many points of a line, its ends among them: more cannot be seen, and make a page heavy."""
+    """A line thinned to a number of points that can be seen, its ends among them; more would only enlarge the page."""
     x, y = curve
     if len(x) <= most:
         return curve
