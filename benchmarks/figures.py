@@ -25,7 +25,7 @@ from benchmarks.harness import ROOT, SkippedError, parser, report
 FIGURES = ROOT / "docs" / "results" / "figures"
 VALUE, RATIO = 0.002, 0.2  # differences that are reported
 MOST_SECONDS = 20 * 60  # of processor time
-MACHINE = ("seconds", "MB", "low", "high", "p")  # columns that time, memory or chance decide
+MACHINE = ("seconds", "s", "MB", "bytes", "low", "high", "p")  # columns that time, memory or chance decide
 NEEDED = ("name", "benchmark", "arguments", "commit", "inputs", "cpu_seconds", "rows")
 
 

@@ -25,6 +25,7 @@ def row(method: str = "PPMI", **values: Any) -> dict[str, Any]:
         ({"× faster": 10.0}, {"× faster": 7.9}, ["PPMI, × faster: 10.0 in the documentation, 7.9 now"]),
         ({"nodes": 100}, {"nodes": 101}, ["PPMI, nodes: 100 in the documentation, 101 now"]),
         ({"CPU seconds": 1.0, "peak MB": 5}, {"CPU seconds": 3.0, "peak MB": 50}, []),
+        ({"build CPU s": 1.0, "bytes per edge": 5}, {"build CPU s": 3.0, "bytes per edge": 50}, []),
         ({"AUROC": 0.8}, {}, ["PPMI, AUROC: 0.8 in the documentation, None now"]),
     ],
 )
