@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ FIGURES = ROOT / "docs" / "results" / "figures"
 VALUE, RATIO = 0.002, 0.2  # differences that are reported
 MOST_SECONDS = 20 * 60  # of processor time
 MACHINE = ("seconds", "s", "MB", "bytes", "low", "high", "p")  # columns that time, memory or chance decide
+FOLDERS = ("--model", "--graph", "--dataset")  # arguments that name an artefact
 NEEDED = ("name", "benchmark", "arguments", "commit", "inputs", "cpu_seconds", "rows")
 
 
@@ -95,6 +97,10 @@ def why_not(figure: Mapping[str, Any], data: str) -> str | None:
     """The reason why a figure is not measured here, if there is one."""
     if figure["cpu_seconds"] > MOST_SECONDS:
         return f"takes {figure['cpu_seconds'] / 60:.0f} minutes of processor time"
+    folders = (word for flag, word in pairwise(figure["arguments"]) if flag in FOLDERS)
+    missing = [folder for folder in folders if not (ROOT / folder).exists()]
+    if missing:
+        return f"needs the folder {missing[0]}; its page says how it was made"
     if figure["inputs"] and not data:
         return f"needs {', '.join(figure['inputs'])}; name their folder with --data"
     return None

@@ -88,6 +88,8 @@ def test_what_cannot_be_measured_here_is_left_out_with_a_reason(recorded: Path) 
     assert figures.measure({**kept, "cpu_seconds": 3000.0}, "")[0] == "left out: takes 50 minutes of processor time"
     needs = figures.measure({**kept, "inputs": {"facts.tsv": "0"}}, "")[0]
     assert needs == "left out: needs facts.tsv; name their folder with --data"
+    model = figures.measure({**kept, "arguments": ["--model", "no-such-model"]}, "")[0]
+    assert model == "left out: needs the folder no-such-model; its page says how it was made"
     outcome, found = figures.measure({**kept, "arguments": ["--no-such-option"]}, "")
     assert outcome.startswith("FAILED")
     assert found
