@@ -27,6 +27,8 @@ def inputs(tmp_path_factory: pytest.TempPathFactory, small_model_folder: Path) -
     (folder / "notes.jsonl").write_text("\n".join(map(json.dumps, notes)))
     (folder / "lexicon.tsv").write_text("term\naspirin\nfever\ngout\n")
     (folder / "edges.tsv").write_text("source\ttarget\tcount\n" + "".join(f"a{n}\tb{n}\t5\n" for n in range(900)))
+    with pytest.raises(SystemExit):
+        run(["graph", "import", "edges", str(folder / "edges.tsv"), "--out", str(folder / "imported")])
     (folder / "facts.tsv").write_text(
         "head\trelation\ttail\n" + "".join(f"C{n:03d}\tmay_treat\tC{n + 1:03d}\n" for n in range(0, 200, 2))
     )
@@ -43,7 +45,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory, small_model_folder: Path) -
 
 COMMANDS = {
     "graph build": "graph build {notes} --lexicon {lexicon} --min-count 1 --out {disk}/out",
-    "graph merge": "graph merge {graph} {graph} --out {disk}/out",
+    "graph merge": "graph merge {graph} {imported} --out {disk}/out",
     "graph import": "graph import edges {edges} --out {disk}/out",
     "graph plot": "graph info {graph} --plot {disk}/out.png",
     "facts": "facts table {table} --out {disk}/out",

@@ -25,6 +25,16 @@ from cogstage.rationale.predictor import StagedPredictor
 HEAD, TAIL = np.array([4, 10]), np.array([7, 133])
 
 
+def before_reasons(model: CogStage, row: int) -> float:
+    """b + δ·PPMI(h,t) + ε·max(0, cos(υ_h, υ_t)) of the first relation."""
+    network, h, t = model.fitted.network, HEAD[row], TAIL[row]
+    together, beside = network.decision.pair[0].tolist()  # type: ignore[union-attr]
+    one, other = network.recall.term.detach().double().numpy()[[h, t]]  # type: ignore[union-attr]
+    cosine = one @ other / np.linalg.norm(one) / np.linalg.norm(other)
+    ppmi = float(model.fitted.counts.ppmi(HEAD[[row]], TAIL[[row]])[0])
+    return network.decision.bias[0].item() + together * ppmi + beside * max(0.0, cosine)  # type: ignore[union-attr]
+
+
 def literal_logit(bias: float, contributions: list[float], n: int) -> float:
     best = sorted((c for c in contributions if c > 0), reverse=True)[:n]
     worst = sorted(c for c in contributions if c < 0)[:n]
@@ -33,14 +43,14 @@ def literal_logit(bias: float, contributions: list[float], n: int) -> float:
 
 def test_not_recognised_means_the_next_reason_steps_in(model: CogStage) -> None:
     found = model.predictor.removable(HEAD, TAIL, 0)
-    bias = float(model.fitted.network.decision.bias[0].detach())  # type: ignore[union-attr]
     chosen = np.argsort(-found.score, axis=1)[:, :8]
     after = leave_one_out(found, chosen)
     for row in range(2):
         c = found.score[row].tolist()
         for column, at in enumerate(chosen[row].tolist()):
             left = c[:at] + c[at + 1 :]
-            assert after[row, column] == pytest.approx(literal_logit(bias, left, model.config.reasons))  # type: ignore[attr-defined]
+            expected = literal_logit(before_reasons(model, row), left, model.config.reasons)  # type: ignore[attr-defined]
+            assert after[row, column] == pytest.approx(expected, abs=1e-5)
 
 
 def test_not_recalled_means_the_weights_are_taken_again(model: CogStage) -> None:
@@ -64,7 +74,7 @@ def test_not_recalled_means_the_weights_are_taken_again(model: CogStage) -> None
                     value = decision.value[0].detach().double().numpy() * np.where(score > 0, score, score / 4)
                     value = value + decision.fact[0].detach().double().numpy() * answer.known[row, kind, m].numpy()
                     c += (scale[kind] * weight * value).tolist()
-            assert after[row] == pytest.approx(literal_logit(float(decision.bias[0].detach()), c, n), abs=1e-5)
+            assert after[row] == pytest.approx(literal_logit(before_reasons(model, row), c, n), abs=1e-5)
 
 
 def test_figures_are_within_their_bounds_and_complete(model: CogStage) -> None:

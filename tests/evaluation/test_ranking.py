@@ -64,5 +64,5 @@ def test_a_score_that_is_no_number_is_an_error() -> None:
     question = RankingQuestions(
         np.zeros(1, np.int32), np.arange(3, dtype=np.int32), np.array([0], np.int32), (np.array([1]),)
     )
-    with pytest.raises(CogstageError, match="no number"):
+    with pytest.raises(CogstageError, match="returned NaN"):
         ranking.ranks(question, lambda head, tail: np.full(len(head), np.nan))
