@@ -36,7 +36,7 @@ def address(path: str, **asked: str | int) -> str:
     return f"{path}?{urlencode(asked)}" if asked else path
 
 
-PAIR = {"head": "aspirin", "tail": "headache", "relation": "may_treat"}
+PAIR = {"head": "nitroglycerin", "tail": "angina pectoris", "relation": "may_treat"}
 PAGES = {
     "start": "/",
     "pair": address("/pair", **PAIR),
@@ -44,7 +44,7 @@ PAGES = {
     "filtered": address("/pair", **PAIR, through="migraine", known=1),
     "misfit": address("/pair", head="headache", tail="fever", relation="may_treat"),
     "discover": address("/discover", term="hypertension", relation="may_treat"),
-    "term": address("/term", key="aspirin"),
+    "term": address("/term", key="nitroglycerin"),
     "search": address("/search", q="type 2 diabetes"),
     "nothing": address("/search", q="qqqqzzzz"),
     "unknown": address("/pair", head="asprin", tail="headache", relation="may_treat"),
