@@ -88,7 +88,14 @@ def discover(
         best, logit = best[kept], logit[kept]
         progress.advance(len(part))
     progress.done()
-    return model.predict_batch(*_pairs(head, tail, best), relation, k, choose)
+    found = model.predict_batch(*_pairs(head, tail, best), relation, k, choose)
+    if found and all(prediction.types_fit is False for prediction in found):
+        name, kind = model.vocabulary.name[given], model.vocabulary.type[given]
+        side, other = ("head", "tail") if tail is None else ("tail", "head")
+        raise UsageError(
+            f"{name} is a {kind}, and no known fact of {relation} has a {kind} as {side}; give it as `{other}` instead"
+        )
+    return found
 
 
 def _pairs(head: int | None, tail: int | None, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
