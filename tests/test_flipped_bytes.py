@@ -11,6 +11,8 @@ import pytest
 import torch
 from small_model import small_data
 
+from cogstage.artefact import NO_VERIFY
+from cogstage.cli.main import run
 from cogstage.errors import CogstageError
 from cogstage.estimator import CogStage
 from cogstage.graph.cooccurrence import Graph
@@ -70,3 +72,17 @@ def test_it_is_noticed(kind: str, tmp_path: Path, small_model_folder: Path) -> N
     load()
     print(f"{kind}: {noticed} of {flipped} flipped bits noticed")
     assert not silent
+
+
+def test_huge_folders_can_be_read_without_checking(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_data()[0].save(tmp_path / "graph")
+    path = tmp_path / "graph" / "meta.json"
+    path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")  # the content changed, and still reads
+    monkeypatch.setenv(NO_VERIFY, "")  # put back after the test
+    for arguments, code in ((["graph", "info"], 1), (["--no-verify", "graph", "info"], 0)):
+        with pytest.raises(SystemExit) as end:
+            run([*arguments, str(tmp_path / "graph")])
+        assert end.value.code == code, capsys.readouterr().err
+    assert "is damaged" in capsys.readouterr().err

@@ -54,8 +54,15 @@ def options(
     version: bool = typer.Option(
         False, "--version", help="Show the version and exit.", is_eager=True, callback=show_version
     ),
+    no_verify: bool = typer.Option(
+        False, "--no-verify", help="Read folders without comparing their files with the stored hashes."
+    ),
 ) -> None:
     """Options before the command."""
+    if no_verify:
+        from cogstage.artefact import NO_VERIFY
+
+        os.environ[NO_VERIFY] = "1"  # also for the processes that the command starts
 
 
 def run(arguments: list[str] | None = None) -> None:
