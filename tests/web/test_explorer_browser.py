@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,13 @@ pytestmark = pytest.mark.slow
 
 
 def wait_for(driver: Any, css: str, seconds: float = 20.0) -> Any:
+    from selenium.common.exceptions import StaleElementReferenceException
+
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        if found := [element for element in driver.find_elements("css selector", css) if element.is_displayed()]:
-            return found[0]
+        with suppress(StaleElementReferenceException):  # drawn again between finding it and looking at it
+            if found := [element for element in driver.find_elements("css selector", css) if element.is_displayed()]:
+                return found[0]
         time.sleep(0.05)
     raise AssertionError(f"{css} did not appear on {driver.current_url}")
 
@@ -75,6 +79,14 @@ def server(small_model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -
     running.stop()
 
 
+def wait_for_text(driver: Any, selector: str, text: str) -> None:
+    """Wait until an element shows a text; lists are drawn again with every letter, so it is looked up each time."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    script = "return [...document.querySelectorAll(arguments[0])].some(e => e.textContent.includes(arguments[1]))"
+    WebDriverWait(driver, 20).until(lambda found: found.execute_script(script, selector, text))
+
+
 def test_a_person_asks_reads_and_filters(server: web_browser.Server, tmp_path: Path, chromium: None) -> None:
     from selenium.webdriver.common.keys import Keys
 
@@ -82,19 +94,19 @@ def test_a_person_asks_reads_and_filters(server: web_browser.Server, tmp_path: P
         driver.get(server.url)
         head = driver.find_element("id", "head")
         head.send_keys("remedy 4")
-        wait_for(driver, "#head-list [role=option]")
+        wait_for_text(driver, "#head-list [role=option]:first-child", "Drug number 4")
         head.send_keys(Keys.ARROW_DOWN, Keys.ENTER)
         assert head.get_attribute("value") == "Drug number 4"
         tail = driver.find_element("id", "tail")
         tail.send_keys("qqqqzzzz")
-        assert "No match" in wait_for(driver, "#tail-list [aria-disabled]").text
+        wait_for_text(driver, "#tail-list [aria-disabled]", "No match")
         tail.send_keys(Keys.CONTROL, "a")
         tail.send_keys("Disorder number 7", Keys.ESCAPE, Keys.ENTER)
         wait_for(driver, ".answer")
         assert "Drug number 4" in driver.find_element("tag name", "h1").text
 
         driver.find_element("css selector", ".evidence summary").send_keys(Keys.ENTER)  # opens from the keyboard
-        assert "What supports it?" in wait_for(driver, ".evidence[open] dl").text
+        wait_for_text(driver, ".evidence[open] dl", "What supports it?")
         driver.find_element("css selector", "input[name=known]").click()
         driver.find_element("css selector", ".filters button").click()
         wait_for(driver, ".filters input[name=known]:checked")
