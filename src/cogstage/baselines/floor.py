@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 
 from cogstage.graph.cooccurrence import Graph
@@ -46,7 +48,7 @@ class _Logistic:
         return result
 
 
-class _PairFeatures:
+class _PairFeatures(ABC):
     """Logistic regression on a few features of a pair."""
 
     name: str
@@ -68,13 +70,13 @@ class _PairFeatures:
         """Probabilities (M,)."""
         return self._model.scores(self._features(head, tail, own=np.zeros(len(head), np.int64)))
 
+    @abstractmethod
     def _prepare(self, graph: Graph, view: FittingView, relation: str) -> None:
         """Keep what the features are read from."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _features(self, head: np.ndarray, tail: np.ndarray, own: np.ndarray) -> np.ndarray:
         """Features (M, F); ``own`` (M,) is how many training facts each pair is itself."""
-        raise NotImplementedError
 
 
 class Degree(_PairFeatures):
@@ -107,9 +109,9 @@ class _Popularity(_PairFeatures):
         return result
 
     @staticmethod
+    @abstractmethod
     def popularity(of_head: np.ndarray, of_tail: np.ndarray) -> np.ndarray:
         """The count that is looked at, (M,)."""
-        raise NotImplementedError
 
 
 class HeadPopularity(_Popularity):
