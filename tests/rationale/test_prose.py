@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sample_predictions import prediction
 
+from cogstage.rationale.layout import pair_in_words
 from cogstage.rationale.prose import prose
 from cogstage.rationale.record import Prediction, Term
 from cogstage.relations import phrase
@@ -60,6 +61,11 @@ def test_the_counts_of_the_pair_are_told_where_they_say_most() -> None:
     strong = replace(record, pair=replace(record.pair, ppmi_share=9.0))
     assert prose(strong)[1] == "The two terms occur together 7× (PPMI 2.50), which counts for it (+9.00)."
     assert not any("occur together" in sentence for sentence in prose(replace(record, pair=None)))
+    hidden = replace(record.pair, count=None, ppmi=None)
+    words = "The two terms do occur together more often than by chance"
+    assert pair_in_words(replace(record, pair=hidden))[0] == (words, 0.3)
+    apart = replace(record, pair=replace(hidden, ppmi_share=0.0))
+    assert pair_in_words(apart)[0] == (words.replace("do", "do not"), 0.0)
 
 
 def test_nothing_is_claimed_where_the_question_does_not_apply() -> None:

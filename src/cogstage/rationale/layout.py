@@ -152,10 +152,11 @@ def pair_in_words(prediction: Prediction) -> list[tuple[str, float]]:
     pair = prediction.pair
     if pair is None:
         return []
-    times = "never " if not pair.ppmi_share else ""
-    together = f"The two terms {times}occur together"
     if pair.count is not None:
         together = f"The two terms occur together {pair.count:,}× (PPMI {pair.ppmi:.2f})"
+    else:  # never counted together, or counts are hidden
+        often = "" if pair.ppmi_share else "not "
+        together = f"The two terms do {often}occur together more often than by chance"
     similar = f"Similarity of their contexts: {pair.similarity:.2f}"
     return [(together, pair.ppmi_share), (similar, pair.similarity_share)]
 
