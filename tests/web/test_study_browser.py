@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,23 +36,27 @@ def press(driver: Any, words: str) -> None:
     target = driver.find_element("xpath", xpath)
     driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", target)
     target.click()
-    wait_until(lambda: gone(here))
+    wait_until(lambda: gone(here) and driver.execute_script("return document.readyState") == "complete")
 
 
 def gone(element: Any) -> bool:
-    from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
+    from selenium.common.exceptions import WebDriverException
 
     try:
         element.is_enabled()
         return False
-    except (StaleElementReferenceException, WebDriverException):
+    except WebDriverException:
         return True
 
 
 def wait_until(condition: Any) -> None:
-    for _ in range(300):
-        if condition():
-            return
+    """Wait until the condition holds; an element that vanishes while the page changes means "not yet"."""
+    from selenium.common.exceptions import WebDriverException
+
+    for _ in range(600):
+        with suppress(WebDriverException):
+            if condition():
+                return
         time.sleep(0.05)
     raise AssertionError("waited in vain")
 
