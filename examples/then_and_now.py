@@ -20,7 +20,6 @@ import numpy as np
 
 import cogstage as cs
 from cogstage.data import embedded
-from cogstage.knowledge.facts import Facts
 from cogstage.reporting import Report, Section, Table
 
 RELATIONS = ("may_treat", "causes")  # the two with enough facts from 1977 to 1979
@@ -42,7 +41,7 @@ class Ranked:
     probability: float
 
 
-def split_by_time(facts: Facts, terms: Iterable[str]) -> tuple[Facts, dict[str, set[tuple[str, str]]]]:
+def split_by_time(facts: cs.Facts, terms: Iterable[str]) -> tuple[cs.Facts, dict[str, set[tuple[str, str]]]]:
     """The facts that records of 1977 to 1979 state, and the other facts between terms of that time, by relation."""
     known = set(terms)
     rows = list(zip(facts.head, facts.relation, facts.tail, facts.source, strict=True))
@@ -52,7 +51,7 @@ def split_by_time(facts: Facts, terms: Iterable[str]) -> tuple[Facts, dict[str, 
     for head, relation, tail, _ in rows:
         if head in known and tail in known and frozenset((head, tail)) not in stated:
             today.setdefault(relation, set()).add((head, tail))
-    return Facts.from_statements(then), today
+    return cs.Facts.from_statements(then), today
 
 
 def position(score: float, others: np.ndarray) -> float:

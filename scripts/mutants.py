@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -55,46 +56,50 @@ def mutated(text: str, mutation: Mutation) -> str:
     return changed
 
 
-def passes(root: Path, source: Path, tests: Sequence[str]) -> bool:
-    """Whether the tests pass with the package in ``source``."""
+def failure(root: Path, source: Path, tests: Sequence[str]) -> str:
+    """The first test that fails with the package in ``source``; "" if all pass."""
     environment = {**os.environ, "PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+    environment["HYPOTHESIS_PROFILE"] = "unshrunk"  # of tests/conftest.py
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:randomly", *tests]
     try:
         done = subprocess.run(command, cwd=root, env=environment, capture_output=True, timeout=TIME_LIMIT)
     except subprocess.TimeoutExpired:
-        return False
+        return f"more than {TIME_LIMIT} s"
+    said = done.stdout.decode("utf-8", "replace")
     if done.returncode not in (0, 1):  # 2 and more: the tests did not even run
-        raise RuntimeError(done.stdout.decode("utf-8", "replace")[-600:])
-    return done.returncode == 0
+        raise RuntimeError(said[-600:])
+    failed = re.search(r"^(?:FAILED|ERROR) \S*::(\w+)", said, re.MULTILINE)
+    return "" if done.returncode == 0 else failed[1] if failed else "a test"
 
 
 def run(root: Path, mutations: Sequence[Mutation]) -> list[tuple[Mutation, str, float]]:
     """Each mutation with what became of it: killed, survived, stale, or tests that fail without it."""
     ends: list[tuple[Mutation, str, float]] = []
-    sound: dict[tuple[str, ...], bool] = {}
+    unsound: dict[tuple[str, ...], str] = {}
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder)
         shutil.copytree(root / "src" / PACKAGE, source / PACKAGE)
         for mutation in mutations:
-            begun = time.monotonic()
+            begun, by = time.monotonic(), ""
             path = source / PACKAGE / mutation.file
             try:
                 before = path.read_text(encoding="utf-8")
                 after = mutated(before, mutation)
-                if mutation.tests not in sound:
-                    sound[mutation.tests] = passes(root, source, mutation.tests)
+                if mutation.tests not in unsound:
+                    unsound[mutation.tests] = failure(root, source, mutation.tests)
                 path.write_text(after, encoding="utf-8")
                 try:
-                    survived = sound[mutation.tests] and passes(root, source, mutation.tests)
+                    killer = failure(root, source, mutation.tests)
                 finally:
                     path.write_text(before, encoding="utf-8")
-                end = "survived" if survived else "killed" if sound[mutation.tests] else "tests fail without it"
+                end = "tests fail without it" if unsound[mutation.tests] else "killed" if killer else "survived"
+                by = unsound[mutation.tests] or killer
             except (OSError, ValueError, SyntaxError) as error:
                 end = f"stale: {error}"
             except RuntimeError as error:
                 end = f"tests cannot run: {error}"
             ends.append((mutation, end, time.monotonic() - begun))
-            print(f"{end.splitlines()[0]:24}{mutation.name} ({mutation.file}, {ends[-1][2]:.0f} s)", flush=True)
+            print(f"{end.splitlines()[0]:24}{mutation.name} ({mutation.file}, {ends[-1][2]:.0f} s) {by}", flush=True)
     return ends
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,12 @@ import pytest
 if TYPE_CHECKING:
     from cogstage.estimator import CogStage
 
-# No test measures time: on a busy machine a deadline fails at random.
-hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-hypothesis.settings.load_profile("untimed")
+# No test measures time: on a busy machine a deadline fails at random. "unshrunk" is for those who only need to know
+# whether a test fails (scripts/mutants.py).
+UNTIMED = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("untimed", UNTIMED)
+hypothesis.settings.register_profile("unshrunk", UNTIMED, phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate])
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "untimed"))
 
 REAL_SERVICES = (  # files whose tests start servers, browsers, clusters or many processes
     "test_engine_spark",

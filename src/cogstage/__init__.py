@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cogstage.graph.build import build_graph
     from cogstage.graph.cooccurrence import Graph
     from cogstage.graph.importers import import_edges
-    from cogstage.graph.options import BuildOptions
+    from cogstage.graph.options import BuildOptions, PrivacyOptions
     from cogstage.knowledge.build import build_dataset
     from cogstage.knowledge.dataset import Dataset, FittingView
     from cogstage.knowledge.facts import Facts
@@ -47,6 +47,7 @@ _HOMES = {
     "Graph": "cogstage.graph.cooccurrence",
     "LeakageError": "cogstage.errors",
     "Prediction": "cogstage.rationale.record",
+    "PrivacyOptions": "cogstage.graph.options",
     "Reason": "cogstage.rationale.record",
     "UsageError": "cogstage.errors",
     "build_dataset": "cogstage.knowledge.build",
@@ -73,6 +74,7 @@ __all__ = [
     "Graph",
     "LeakageError",
     "Prediction",
+    "PrivacyOptions",
     "Reason",
     "UsageError",
     "build_dataset",

@@ -9,35 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from cogstage.choices import Preset, check_choice
 from cogstage.errors import UsageError
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.pair_counts import PairCounts
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.dataset import Dataset, FittingView
-from cogstage.model.config import Config, Options
+from cogstage.model.presets import preset_config
 from cogstage.model_folder import Fitted, kept_of_graph
 from cogstage.progress import SILENT, Progress
-from cogstage.rationale.corrections import Corrections
+from cogstage.rationale.corrections import Corrections, numbered
 from cogstage.rationale.explain import Explainer, Revise
 from cogstage.rationale.filters import Filter
 from cogstage.rationale.predictor import Predictor
 from cogstage.rationale.record import Prediction, Triple
-from cogstage.relations import RelationIndex
 from cogstage.training.calibration import Calibration, sigmoid
-from cogstage.triples import TripleIndex, Triples
+from cogstage.triples import TripleIndex
 
 BATCH = 512  # pairs predicted together
-
-
-def preset_config(preset: str) -> Options:
-    """Return the configuration of a preset; raise if the name is unknown."""
-    check_choice("preset", preset, Preset)
-    if preset == "paper":
-        from cogstage.model.paper import PaperConfig
-
-        return PaperConfig()
-    return Config()
 
 
 class CogStage:
@@ -205,17 +193,13 @@ class CogStage:
     def predictor(self) -> Predictor:
         """The network with corrections applied."""
         predictor = self.fitted.predictor()
-        return predictor.revised(self._numbered(self._verdicts)) if self._verdicts else predictor
+        verdicts = self._verdicts
+        return predictor.revised(numbered(verdicts, self.vocabulary, self.all_relations)) if verdicts else predictor
 
     @cached_property
     def explainer(self) -> Explainer:
         """Converts arrays of reasons into prediction records."""
-        return self.fitted.explainer(self.facts, self.config_world)
-
-    @property
-    def config_world(self) -> str:
-        """ "open" or "closed"."""
-        return str(self.config.to_dict()["world"])
+        return self.fitted.explainer(self.facts)
 
     @property
     def privacy(self) -> str:
@@ -349,18 +333,9 @@ class CogStage:
         copy = CogStage(self._asked, preset=self.preset, seed=self.seed, **self.config.to_dict())
         copy._fitted, copy._verdicts = self._fitted, {**self._verdicts, **verdicts}
         copy.__dict__["facts"], copy.__dict__["explainer"] = self.facts, self.explainer
-        copy.__dict__["predictor"] = self.predictor.revised(self._numbered(copy._verdicts))
+        revised = self.predictor.revised(numbered(copy._verdicts, self.vocabulary, self.all_relations))
+        copy.__dict__["predictor"] = revised
         return copy
-
-    def _numbered(self, verdicts: Mapping[Triple, bool]) -> dict[tuple[int, int, int], bool]:
-        index = RelationIndex(self.all_relations)
-        found = {}
-        for (head, relation, tail), right in verdicts.items():
-            if relation not in index.all_names[:-1]:
-                known = ", ".join(self.all_relations)
-                raise UsageError(f"the model does not know the relation {relation}; it knows {known}")
-            found[self.vocabulary.find(head), index.number(relation), self.vocabulary.find(tail)] = right
-        return found
 
     def on_graph(self, graph: Graph) -> CogStage:
         """Return a copy that uses the terms and counts of another graph; recognition and decision stay as trained.
@@ -389,7 +364,7 @@ class CogStage:
 
     def ends(self, relation: str, side: str) -> np.ndarray:
         """Return the sorted node ids of all heads or tails (``side``) of a relation's training facts. int64 (n,)."""
-        facts: Triples = self.fitted.facts
+        facts = self.fitted.facts
         chosen = facts.relation == self._number(relation)
         return np.unique((facts.head if side == "head" else facts.tail)[chosen]).astype(np.int64)
 

@@ -236,8 +236,8 @@ def open_text(path: Path, meter: Meter | None = None) -> io.TextIOWrapper:
 
 def refuse_utf_16(handle: io.BufferedReader, path: Path) -> None:
     """Raise if the file begins like UTF-16 text, without consuming it."""
-    head = handle.peek(4)[:4]
-    if head[:2] in _UTF_16 or (len(head) == 4 and head.count(0) == 2 and head[0:2].count(0) == 1):
+    first = handle.peek(4)[:4]
+    if first[:2] in _UTF_16 or (len(first) == 4 and first.count(0) == 2 and first[0:2].count(0) == 1):
         handle.close()
         raise CogstageError(f"{path}: UTF-16 text; convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)")
 

@@ -39,18 +39,17 @@ from cogstage.rationale.paper_predictor import PaperPredictor
 from cogstage.rationale.predictor import Predictor, StagedPredictor
 from cogstage.rationale.record import Provenance
 from cogstage.relations import RelationIndex
-from cogstage.reporting.release import release_markdown
+from cogstage.reporting.release import TEST_FIGURES, release_markdown
 from cogstage.training.calibration import Calibration
 from cogstage.training.checkpoint import FILE as CHECKPOINT_FILE
 from cogstage.training.checkpoint import put_weights
-from cogstage.triples import TripleIndex, Triples, UsualTypes
+from cogstage.triples import TripleIndex, Triples, usual_types
 
 VOCABULARY = "vocabulary.parquet"
 ORDER = "order.safetensors"  # where the graph has order in time
 EXAMPLES = "examples.arrow"  # of counted pairs, where the graph keeps any
-TEST_FIGURES = "test_figures.json"  # added by an evaluation
 CHECKPOINT = "checkpoint"
-MODEL_VERSION = 4  # 1: another decision stage; 2: no fact-aware vectors; 3: no counts of the pair itself
+MODEL_VERSION = 5  # 1: another decision; 2: no fact-aware vectors; 3: no counts of the pair; 4: fewer negatives
 FILES = (
     "model.safetensors",
     "config.json",
@@ -94,15 +93,15 @@ class Fitted:
             return StagedPredictor.create(self.network, self.counts, self.facts, types, relations, self.order)
         return PaperPredictor.create(self.network, self.counts, self.facts, types, relations)
 
-    def explainer(self, facts: TripleIndex, world: str) -> Explainer:
+    def explainer(self, facts: TripleIndex) -> Explainer:
         """Turns reasons into records; ``facts`` are the training facts."""
-        types = self.vocabulary.type
+        types, world = self.vocabulary.type, str(self.config.to_dict()["world"])
         return Explainer(
             self.vocabulary,
             RelationIndex(self.relations),
             self.counts,
             facts,
-            UsualTypes(types, self.facts, len(self.relations)) if any(types) else None,
+            usual_types(types, self.facts, len(self.relations)),
             Provenance(self.weights_hash(), self.graph_hash, software_version(), world, self.privacy),
             self.order,
             Margins.from_counts(self.population, self.vocabulary.count, self.counts, self.privacy),

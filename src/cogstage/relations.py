@@ -86,6 +86,11 @@ def is_opposite(name: str, other: str) -> bool:
     return is_inverse(name) == is_inverse(other) and forward(other) in relation(name).opposite
 
 
+def contradict(name: str, other: str) -> bool:
+    """Whether either of two relations speaks against the other."""
+    return is_opposite(name, other) or is_opposite(other, name)
+
+
 def ordered(names: Iterable[str]) -> tuple[str, ...]:
     """The listed relations first, in the order of the file, then the others by name."""
     names = set(names)
@@ -123,5 +128,5 @@ class RelationIndex:
     def opposite(self) -> np.ndarray:
         """Which relations speak against which between the same head and tail: (2R, 2R) bool, symmetric."""
         names = self.all_names[:-1]
-        found = [[is_opposite(one, other) or is_opposite(other, one) for other in names] for one in names]
+        found = [[contradict(one, other) for other in names] for one in names]
         return np.array(found, bool).reshape(len(names), len(names))

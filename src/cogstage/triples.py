@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-USUAL_SHARE = 0.01  # two types are usual for a relation if at least this share of its facts joins them
+USUAL_SHARE = 0.01  # types are usual for a relation if at least this share of its facts has them
 
 
 @dataclass(frozen=True)
@@ -121,9 +121,12 @@ class UsualTypes:
         count = np.zeros((2 * relations, len(names) + 1, len(names) + 1))
         np.add.at(count, (facts.relation.astype(np.int64), kind[facts.head], kind[facts.tail]), 1)
         count[relations:] = count[:relations].transpose(0, 2, 1)
-        usual = (count >= USUAL_SHARE * count.sum(axis=(1, 2), keepdims=True)) & (count > 0)
+        total = count.sum(axis=(1, 2), keepdims=True)
+        usual = (count >= USUAL_SHARE * total) & (count > 0)
         usual[:, -1, :] = True
         usual[:, :, -1] = True
+        self._names = names
+        self._head_share = count.sum(axis=2) / np.maximum(total[:, :, 0], 1)  # (2R, types + 1)
         self.kind = kind  # (V,)
         self.usual = np.ascontiguousarray(usual.transpose(1, 2, 0))  # (types + 1, types + 1, 2R)
 
@@ -132,9 +135,23 @@ class UsualTypes:
         result: np.ndarray = self.usual[self.kind[head], self.kind[tail]]
         return result
 
+    def of_heads(self, relation: int) -> dict[str, float]:
+        """The types that usually stand at the head of a relation, each with its share of the facts, commonest first.
+
+        Those of the tails are the types at the head of the inverse.
+        """
+        share = self._head_share[relation, : len(self._names)]
+        order = np.argsort(-share, kind="stable")
+        return {self._names[n]: float(share[n]) for n in order if share[n] and share[n] >= USUAL_SHARE}
+
     def fit(self, head: int, relation: int, tail: int) -> bool | None:
         """Whether the types of a triple's ends are usual for its relation; None if one has no type."""
         untyped = len(self.usual) - 1
         if untyped in (self.kind[head], self.kind[tail]):
             return None
         return bool(self.usual[self.kind[head], self.kind[tail], relation])
+
+
+def usual_types(types: Sequence[str], facts: Triples, relations: int) -> UsualTypes | None:
+    """What the facts say of types, or None for a graph without types."""
+    return UsualTypes(types, facts, relations) if any(types) else None

@@ -55,6 +55,7 @@ def literal_line(graph: Graph, dimension: int, negatives: int, steps: int, rate:
     return u
 
 
+@pytest.mark.slow
 def test_line_separates_as_well_as_the_literal_one() -> None:
     graph, community = hard_graph()
     epochs = 25
@@ -80,6 +81,7 @@ def test_line_on_two_threads_separates_as_well() -> None:
     assert abs(one - two) <= 4
 
 
+@pytest.mark.slow
 def test_deepwalk_separates_as_well_as_plain_walks() -> None:
     gensim = pytest.importorskip("gensim.models", reason="the optional extra baselines is not installed")
     graph, community = hard_graph()

@@ -11,13 +11,14 @@ import pytest
 from benchmarks.planted import planted_communities
 
 from cogstage.baselines import resolver
-from cogstage.baselines.fresh import FreshTraining, TypedNegatives
+from cogstage.baselines.fresh import FreshTraining
 from cogstage.baselines.pykeen_reference import QUICK
 from cogstage.baselines.vectors import VectorStore
 from cogstage.errors import LeakageError, UsageError
 from cogstage.evaluation.metrics import score
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import Dataset, FittingView, Pairs
+from cogstage.training.sampling import TripleBatch, TripleSampler
 from cogstage.triples import Triples
 
 QUICK_FRESH = FreshTraining(weight_decays=(0.3,), dropouts=(0.0,), epochs=8, patience=3)
@@ -171,44 +172,25 @@ def test_every_component_carries_its_title_and_quick_settings() -> None:
             part(**part.quick)
 
 
-def test_fresh_negatives_are_typed_and_no_training_fact(known: tuple[Graph, Dataset]) -> None:
-    """Checked against sets of plain tuples; a held-out fact may be drawn, since nobody who fits knows it."""
-    graph, data = planted_communities(800, relations=("may_treat", "causes"))
-    view = data.for_fitting()
-    facts = view.train_facts()
-    known_pairs = {frozenset(pair) for pair in zip(facts.head.tolist(), facts.tail.tolist(), strict=True)}
-    heads = {r: set(facts.head[facts.relation == r].tolist()) for r in (0, 1)}
-    tails = {r: set(facts.tail[facts.relation == r].tolist()) for r in (0, 1)}
-    source, rng = TypedNegatives(view, graph.n_nodes, fresh=4), np.random.default_rng(0)
-    given = {
-        (head, number, tail)
-        for number, relation in enumerate(view.relations)
-        for head, tail, label in zip(*dataclasses.astuple(view.pairs(relation, "train")), strict=True)
-        if not label
-    }
-    held_out = {
-        frozenset(pair)
-        for split in ("dev", "test")
-        for pair in zip(data.facts(split).head.tolist(), data.facts(split).tail.tolist(), strict=True)
-    } - known_pairs
-    drawn: set[frozenset[int]] = set()
-    for _ in range(200):
-        rows = rng.integers(len(facts), size=32)
-        triples, label, weight = source.batch(rows, rng)
-        assert label.sum() == 32
-        assert np.array_equal(triples[:32], source.facts[rows])
-        assert weight[:32].tolist() == [1.0] * 32
-        assert {tuple(row) for row in triples[32:64].tolist()} <= given
-        for (head, relation, tail), share in zip(triples[64:].tolist(), weight[64:].tolist(), strict=True):
-            assert head != tail
-            assert frozenset((head, tail)) not in known_pairs
-            if share == np.float32(0.2):
-                assert head in heads[relation]
-                assert tail in tails[relation]
-            else:
-                assert share == 0.25
-            drawn.add(frozenset((head, tail)))
-    assert drawn & held_out
+def test_fresh_form_draws_what_recognition_draws(
+    known: tuple[Graph, Dataset], monkeypatch: pytest.MonkeyPatch, store: VectorStore
+) -> None:
+    graph, data = known
+    facts = data.facts("train")
+    batches: list[TripleBatch] = []
+    draw = TripleSampler.with_negatives
+
+    def watched(*arguments: Any) -> TripleBatch:
+        batches.append(draw(*arguments))
+        return batches[-1]
+
+    monkeypatch.setattr(TripleSampler, "with_negatives", watched)
+    method = resolver.resolve("svd+distmult+fresh", store=store)
+    method.training = FreshTraining(weight_decays=(0.1,), dropouts=(0.0,), epochs=1)
+    method.fit(graph, data.for_fitting())
+    passed = np.concatenate([batch.triples[batch.label == 1] for batch in batches])
+    every = np.stack([facts.head, facts.relation, facts.tail], 1)
+    assert sorted(map(tuple, passed.tolist())) == sorted(map(tuple, every.tolist()))  # an epoch is one pass
 
 
 def test_fresh_form_keeps_the_setting_that_is_best_on_dev(known: tuple[Graph, Dataset]) -> None:
@@ -268,7 +250,7 @@ def test_the_floor(known: tuple[Graph, Dataset]) -> None:
     assert auroc("ppmi", *known) > 0.6
 
 
-class Watched(FittingView):
+class ReviewerStatus(FittingView):
     """A fitting view whose answers about held-out facts would be noticed."""
 
     def is_taken(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
@@ -285,7 +267,7 @@ def test_sees_nothing_but_what_it_may(name: str, known: tuple[Graph, Dataset]) -
     facts = {**data._facts, "test": data._facts["dev"], "dev": data._facts["test"]}
     other = dataclasses.replace(data, _pairs=turned, _facts=facts)
     view = other.for_fitting()
-    watched = Watched(**{part.name: getattr(view, part.name) for part in dataclasses.fields(view)})
+    watched = ReviewerStatus(**{part.name: getattr(view, part.name) for part in dataclasses.fields(view)})
     method = quick(name)
     method.fit(graph, watched, "all" if method.joint else "may_treat", 0)
     assert np.array_equal(before, method.scores(test.head, test.tail, "may_treat"))

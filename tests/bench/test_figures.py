@@ -55,6 +55,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "kept" / "counting.json"
 
 
+@pytest.mark.slow
 def test_a_figure_says_what_made_it_and_is_measured_again(
     recorded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -83,6 +84,7 @@ def test_a_figure_says_what_made_it_and_is_measured_again(
         figures.main(["--figures", str(recorded.parent / "changed"), *arguments[2:]])
 
 
+@pytest.mark.slow
 def test_what_cannot_be_measured_here_is_left_out_with_a_reason(recorded: Path) -> None:
     kept = json.loads(recorded.read_text(encoding="utf-8"))
     assert figures.measure({**kept, "cpu_seconds": 3000.0}, "")[0] == "left out: takes 50 minutes of processor time"

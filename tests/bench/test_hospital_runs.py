@@ -79,6 +79,15 @@ def test_a_run_that_ends_before_the_killing_says_so(tmp_path: Path) -> None:
         workers._run("graph, it", [sys.executable, "-c", "pass"], tmp_path, workers.Killing(lambda: False, print))
 
 
+def test_the_data_alone(tmp_path: Path) -> None:
+    plan = replace(pipeline.QUICK, patients=100)
+    pipeline.run(tmp_path / "run", plan, pipeline.QUICK_TRAINING, str(tmp_path), data_only=True)
+    found = json.loads((tmp_path / "hospital_end_to_end.json").read_text(encoding="utf-8"))
+    assert [row["stage"] for row in found["rows"]][-1] == "dataset build"
+    assert sum(found["notes"]["facts"]["may_treat"]) > 100
+    assert not (tmp_path / "run" / "model").exists()
+
+
 @pytest.mark.slow
 def test_the_whole_pipeline(tmp_path: Path) -> None:
     plan = replace(pipeline.QUICK, patients=400)

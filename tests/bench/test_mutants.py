@@ -34,12 +34,14 @@ def ends(small: Path, capsys: pytest.CaptureFixture[str], *changes: tuple[str, s
     return code, capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_mistake_that_tests_notice_is_killed(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, said = ends(small, capsys, ("minus", "a + b", "a - b"))
     assert code == 0
     assert "1 of 1 killed (100%)" in said
 
 
+@pytest.mark.slow
 def test_survivors_and_stale_ones_fail(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, said = ends(small, capsys, ("nobody looks", "return 1", "return 2"), ("minus", "a + b", "a - b"))
     assert code == 1

@@ -41,6 +41,7 @@ def test_without_the_data_they_are_left_out_with_a_reason(
     assert f"needs {tmp_path / 'documents.jsonl.gz'}" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_time_split_measures_later_facts_and_goes_on_where_it_stopped(data: Path, tmp_path: Path) -> None:
     folder, cut, unsure = tmp_path / "work", 2014, 2016
     arguments = ["time_split", "--data", str(data), "--out", str(tmp_path), "--folder", str(folder), "--seeds", "1"]
@@ -88,6 +89,7 @@ class ByNumber:
         return head * 1.0 + tail / 1000
 
 
+@pytest.mark.slow
 def test_best_candidates_are_new_and_hits_are_counted_by_year(data: Path, tmp_path: Path) -> None:
     graph, built, table = time_split.cut_inputs(tmp_path, data, data.parent / "dated" / "causes.tsv", 2014, [2016])
     stated = time_split.stated_in(table, graph, "causes")
@@ -103,6 +105,7 @@ def test_best_candidates_are_new_and_hits_are_counted_by_year(data: Path, tmp_pa
     assert hits == {"by 2015": np.mean([y == 2015 for y in first]), "by 2019": np.mean([y > 2014 for y in first])}
 
 
+@pytest.mark.slow
 def test_literature_has_a_row_per_measure_and_method(data: Path, tmp_path: Path) -> None:
     arguments = ["literature", "--quick", "--data", str(data), "--out", str(tmp_path), "--test"]
     assert front.main(arguments) == front.DONE
@@ -113,6 +116,7 @@ def test_literature_has_a_row_per_measure_and_method(data: Path, tmp_path: Path)
     assert rows["AUROC", "Degree"]["average"] == pytest.approx(0.5, abs=0.1)  # negatives are matched by degree
 
 
+@pytest.mark.slow
 def test_reference_sets_are_held_out_and_covered(data: Path, tmp_path: Path) -> None:
     arguments = ["--data", str(data), "--out", str(tmp_path), "--folder", str(tmp_path / "work"), "--seeds", "1"]
     reference_sets.main([*arguments, "--coverage"])
@@ -139,6 +143,7 @@ def test_reference_sets_are_held_out_and_covered(data: Path, tmp_path: Path) -> 
         assert not held & {(name_of[term[h]], term[t]) for h, t in zip(facts.head, facts.tail, strict=True)}
 
 
+@pytest.mark.slow
 def test_transfer_between_two_halves(data: Path, tmp_path: Path) -> None:
     arguments = ["--data", str(data), "--out", str(tmp_path), "--folder", str(tmp_path / "work"), "--seeds", "1"]
     transfer.main(arguments, first=("first",), **TINY)

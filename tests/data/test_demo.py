@@ -45,6 +45,8 @@ def test_every_piece_is_there_and_loads(made: tuple[Path, DemoResult]) -> None:
     assert set(model.relations) == set(data.relations) == set(embedded.facts().relations)
     lines = (out / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
     assert [Prediction.from_json(line) for line in lines] == [case.prediction for case in result.cases]
+    for folder in ("graph", "facts", "dataset", "model"):
+        assert "## Sources and licences" in (out / folder / "REPORT.md").read_text(encoding="utf-8")
 
 
 def test_no_textbook_pair_is_in_anything_a_model_is_fitted_on(made: tuple[Path, DemoResult]) -> None:

@@ -126,6 +126,20 @@ def test_notebook_runs(tmp_path: Path) -> None:
     assert changed == announced
 
 
+RESULTS = sorted((ROOT / "docs" / "results").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", RESULTS, ids=lambda page: page.stem)
+def test_results_pages_have_one_form(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    parts = ("**Question.**", "**Command.**", "\n|---|", "**What it shows.**", "**Limits.**")
+    places = [text.replace("| --- |", "|---|").find(part) for part in parts]
+    assert -1 not in places, f"missing: {[part for part, at in zip(parts, places, strict=True) if at < 0]}"
+    assert places == sorted(places)
+    for name in re.findall(r"figures/\w+\.json", text):
+        assert (page.parent / name).exists(), f"{page.name} names {name}"
+
+
 def test_data_sheet_is_current() -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "release_pages.py"))
     written = (ROOT / "docs" / "data_sheet.md").read_text(encoding="utf-8")

@@ -143,6 +143,7 @@ def test_an_encoder_and_a_scorer_are_one_file_each(copied: Path, tmp_path: Path)
     assert counted.stdout.split() == ["12", "12"]  # the paper's stay the paper's
 
 
+@pytest.mark.slow
 def test_a_rationale_measure_is_one_file(
     copied: Path, small_model_folder: Path, model: CogStage, tmp_path: Path
 ) -> None:
@@ -161,6 +162,7 @@ def test_a_rationale_measure_is_one_file(
     assert {"known_facts", "counted_together", "opposing_reasons"} < set(record["figures"])
 
 
+@pytest.mark.slow
 def test_a_file_without_its_class_is_named(copied: Path) -> None:
     (copied / "cogstage" / "baselines" / "encoders" / "hollow.py").write_text('"""Nothing."""\n', encoding="utf-8")
     try:

@@ -91,6 +91,14 @@ def test_other_rows_are_passed_over_and_counted(tmp_path: Path) -> None:
     assert triples(facts_from_umls(folder, language="FRE")) == set()  # aspirin has no French name
 
 
+def test_facts_outside_the_lexicon_are_left_out_and_counted(tmp_path: Path) -> None:
+    folder = write_umls(tmp_path, [mrrel(PAIN, "may_treat", ASPIRIN), mrrel(FEVER, "may_treat", ASPIRIN)], CONSO)
+    facts = facts_from_umls(folder, names=Names.from_pairs([("aspirin", "a"), ("pain", "p")]))
+    assert triples(facts) == {(ASPIRIN, "may_treat", PAIN)}
+    assert facts.made_with["MRREL"]["not in the lexicon or graph"] == 1
+    assert [row[:2] for row in facts.unmatched] == [("Fever", 1)]
+
+
 def test_compressed_files_say_the_same(tmp_path: Path) -> None:
     rows = [mrrel(PAIN, "may_treat", ASPIRIN), mrrel(FLU, "induces", ASPIRIN)]
     plain = facts_from_umls(write_umls(tmp_path / "plain", rows, CONSO))

@@ -15,7 +15,7 @@ from cogstage.knowledge.build import build_dataset
 from cogstage.knowledge.dataset import SPLITS
 from cogstage.knowledge.facts import Facts, Statement, year_of
 from cogstage.knowledge.hold_out import HoldOut
-from cogstage.knowledge.located import Located
+from cogstage.knowledge.located import LocatedFacts
 from cogstage.knowledge.table import facts_from_table
 from cogstage.knowledge.time_split import never_counted
 
@@ -83,7 +83,7 @@ def test_nothing_stated_after_the_cut_reaches_fitting(tmp_path: Path) -> None:
 def test_a_split_that_leaks_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph, facts, _ = dated_world()
 
-    def at_random(chosen: Located, *_: object, **__: object) -> np.ndarray:
+    def at_random(chosen: LocatedFacts, *_: object, **__: object) -> np.ndarray:
         return np.random.default_rng(0).integers(3, size=len(chosen)).astype(np.int8)
 
     monkeypatch.setattr("cogstage.knowledge.build.split_facts", at_random)

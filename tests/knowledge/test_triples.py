@@ -79,6 +79,19 @@ def test_a_pair_of_types_is_usual_from_one_in_a_hundred_on() -> None:
     assert rarer.fit(0, 0, 2) is False
 
 
+def test_usual_types_of_heads_and_tails_have_their_share_of_the_facts() -> None:
+    types = ["drug", "disorder", "symptom", "gene", ""]
+    facts = [(0, 0, 1)] * 60 + [(0, 0, 2)] * 30 + [(3, 0, 1)] + [(0, 0, 4)] * 9 + [(2, 1, 1)]
+    usual = UsualTypes(types, triples_of(facts), 3)
+    assert usual.of_heads(0) == {"drug": 0.99, "gene": 0.01}
+    assert usual.of_heads(0 + 3) == {"disorder": 0.61, "symptom": 0.3}
+    assert list(usual.of_heads(3)) == ["disorder", "symptom"]  # the commonest first
+    assert (usual.of_heads(1), usual.of_heads(4)) == ({"symptom": 1.0}, {"disorder": 1.0})
+    assert (usual.of_heads(2), usual.of_heads(5)) == ({}, {})  # a relation without facts
+    rarer = UsualTypes(types, triples_of([*facts[:100], facts[0]]), 3)
+    assert rarer.of_heads(0) == {"drug": 100 / 101}
+
+
 def test_types_are_read_backwards_for_inverses_and_unknown_ones_allow_all() -> None:
     usual = UsualTypes(["drug", "disorder", ""], triples_of([(0, 0, 1)]), 1)
     assert (usual.fit(0, 0, 1), usual.fit(1, 0, 0), usual.fit(1, 1, 0), usual.fit(2, 0, 1)) == (True, False, True, None)

@@ -14,7 +14,7 @@ from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.dataset import Dataset
 from cogstage.model.config import Config
-from cogstage.model.recall import SideBySide, fact_vectors
+from cogstage.model.recall import PpmiWithFacts, fact_vectors
 from cogstage.training.fitting import prepare
 
 TERMS, RELATIONS, WEIGHT = 9, 2, 2.0
@@ -53,7 +53,7 @@ fact = st.tuples(st.integers(0, TERMS - 2), st.integers(0, RELATIONS - 1), st.in
 def test_products_and_vectors_are_those_of_the_literal_matrix(seed: int, facts: list[tuple[int, int, int]]) -> None:
     graph = graph_of(seed)
     matrix, expected = (
-        SideBySide.of(graph.lazy_ppmi(), np.array(facts), RELATIONS, WEIGHT),
+        PpmiWithFacts.from_facts(graph.lazy_ppmi(), np.array(facts), RELATIONS, WEIGHT),
         literal(graph.ppmi().toarray(), facts),
     )
     filled = np.concatenate([np.arange(TERMS), TERMS + matrix.columns])
@@ -76,7 +76,7 @@ def test_terms_with_neither_counts_nor_facts_have_no_direction_and_spare_columns
         Vocabulary.from_terms(["a", "b", "c", "alone"]), np.array([0, 0, 1], np.int32), np.array([1, 2, 2], np.int32),
         np.array([3, 1, 2], np.int64),
     )  # fmt: skip
-    matrix = SideBySide.of(graph.lazy_ppmi(), np.array([[0, 0, 1]]), 1, 1.0)
+    matrix = PpmiWithFacts.from_facts(graph.lazy_ppmi(), np.array([[0, 0, 1]]), 1, 1.0)
     vectors = fact_vectors(matrix, 8, 0)
     assert vectors.shape == (4, 8)
     assert not vectors[3].any()
@@ -93,7 +93,7 @@ def test_every_fold_has_vectors_of_its_own_that_know_nothing_of_its_facts(small:
     for fold, recognition in enumerate([training.network.recognition, *training.network.folds], start=-1):
         facts = training.sampler.facts(fold)
         seen.append({tuple(row) for row in facts.tolist()})
-        expected = fact_vectors(SideBySide.of(ppmi, facts, relations, config.fact_weight), 8, 0)
+        expected = fact_vectors(PpmiWithFacts.from_facts(ppmi, facts, relations, config.fact_weight), 8, 0)
         assert torch.equal(recognition.fact_vectors, torch.from_numpy(expected))
     assert all(part < seen[0] for part in seen[1:])  # each lacks some
     assert set.union(*(seen[0] - part for part in seen[1:])) == seen[0]  # and every fact is hidden from one

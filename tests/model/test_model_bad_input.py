@@ -18,13 +18,14 @@ from training_settings import PAPER, QUICK
 from cogstage.choices import Preset
 from cogstage.cli.main import run
 from cogstage.errors import CogstageError, UsageError
-from cogstage.estimator import CogStage, preset_config
+from cogstage.estimator import CogStage
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.dataset import Dataset
 from cogstage.locks import lock_folder
 from cogstage.model.config import Config
 from cogstage.model.paper import PaperConfig
+from cogstage.model.presets import preset_config
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from training_settings import QUICK
 from cogstage.estimator import CogStage
 from cogstage.graph.build import build_graph
 from cogstage.graph.cooccurrence import Graph
-from cogstage.graph.options import BuildOptions, Private
+from cogstage.graph.options import BuildOptions, PrivacyOptions
 from cogstage.knowledge.dataset import SPLITS, Dataset, Pairs
 from cogstage.triples import Triples
 
@@ -48,7 +48,7 @@ def facts_of(graph: Graph) -> Dataset:
     ("kind", "said"), [("suppressed", "counts below 11 suppressed"), ("private", "differentially private")]
 )
 def test_no_word_of_one_patient_reaches_a_model_folder(tmp_path: Path, kind: str, said: str) -> None:
-    private = Private(8.0, 0.01, 70)
+    private = PrivacyOptions(8.0, 0.01, 70)
     options = BuildOptions(private=private) if kind == "private" else BuildOptions(suppress_below=11)
     build_graph(records(tmp_path), tmp_path / "graph", options=options)
     graph = Graph.load(tmp_path / "graph")

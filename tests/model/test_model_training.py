@@ -21,7 +21,7 @@ from training_settings import PAPER, QUICK, SMALL
 from cogstage.errors import CogstageError, LeakageError, UsageError
 from cogstage.estimator import CogStage
 from cogstage.graph.cooccurrence import Graph
-from cogstage.knowledge.dataset import Dataset, FittingView
+from cogstage.knowledge.dataset import Dataset, FittingView, Pairs
 from cogstage.model.config import Config
 from cogstage.model.decision import Decision
 from cogstage.model.network import Network
@@ -29,6 +29,7 @@ from cogstage.progress import Silent
 from cogstage.training.checkpoint import Checkpoint
 from cogstage.training.measures import dev_measures
 from cogstage.training.sampling import Sampler
+from cogstage.triples import UsualTypes, usual_types
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 
@@ -87,7 +88,13 @@ def test_only_the_fitting_view_is_read(small: tuple[Graph, Dataset], monkeypatch
 
 def sampler_of(small: tuple[Graph, Dataset], **options: int) -> Sampler:
     graph, dataset = small
-    return Sampler(dataset.for_fitting(), Config(**options), graph.n_nodes, [0, 1])  # type: ignore[arg-type]
+    usual = usual_types(graph.vocabulary.type, dataset.facts("train"), len(dataset.relations))
+    config = Config(**options)  # type: ignore[arg-type]
+    return Sampler(dataset.for_fitting(), config, graph.n_nodes, [0, 1], usual)
+
+
+def ends(pairs: Pairs) -> tuple[list[int], list[int]]:
+    return pairs.head.tolist(), pairs.tail.tolist()
 
 
 def joined(dataset: Dataset, split: str) -> set[tuple[int, int]]:
@@ -104,7 +111,8 @@ def test_negatives_avoid_training_facts_and_know_no_others(small: tuple[Graph, D
     for fold in (-1, 0, 3):
         for _ in range(60):
             batch = sampler.triple_batch(rng, fold)
-            drawn = set(map(tuple, batch.triples[batch.label == 0][:, [0, 2]].tolist()))
+            elsewhere_held = (batch.weight == 1) & (batch.label == 0)  # pairs that hold other relations
+            drawn = set(map(tuple, batch.triples[(batch.label == 0) & ~elsewhere_held][:, [0, 2]].tolist()))
             assert not drawn & known
             assert all(head != tail for head, tail in drawn)
             met += len(drawn & elsewhere)
@@ -126,11 +134,53 @@ def test_typed_negatives_take_heads_from_heads_and_tails_from_tails(small: tuple
         assert tail in facts.tail[same]
 
 
+def test_facts_of_other_relations_are_negatives(small: tuple[Graph, Dataset]) -> None:
+    """In L_r and L_p: pairs of a relation's own ends that hold another relation and not this one."""
+    dataset, sampler, rng = small[1], sampler_of(small), np.random.default_rng(0)
+    facts = dataset.facts("train")
+    usual = UsualTypes(small[0].vocabulary.type, facts, len(dataset.relations))
+    every = set(zip(facts.head.tolist(), facts.relation.tolist(), facts.tail.tolist(), strict=True))
+
+    def check(head: int, relation: int, tail: int) -> None:
+        assert (head, relation, tail) not in every
+        assert any((head, k, tail) in every or (tail, k, head) in every for k in range(len(dataset.relations)))
+        assert usual.allowed(np.array([head]), np.array([tail]))[0, relation]
+
+    for fold in (-1, 0, 2):
+        hidden = sampler.train[sampler.train.fold == fold]
+        away = set(zip(hidden.head.tolist(), hidden.tail.tolist(), strict=True))
+        met = 0
+        for _ in range(20):
+            batch = sampler.triple_batch(rng, fold)
+            others = batch.triples[(batch.weight == 1) & (batch.label == 0)]
+            met += len(others)
+            for triple in others.tolist():
+                check(*triple)
+                assert fold < 0 or (triple[0], triple[2]) not in away
+        assert 0 < met <= 20 * 0.1 * Config().recognition_batch + 20
+    given = {
+        (head, number, tail)
+        for number, relation in enumerate(dataset.relations)
+        for head, tail in zip(*ends(dataset.pairs(relation, "train")), strict=True)
+    }
+    train = sampler.train
+    rows = zip(train.head.tolist(), train.target.tolist(), train.tail.tolist(), strict=True)
+    added = [row for row in rows if row not in given]
+    assert added
+    assert len(added) <= 0.1 * train.label.sum() + len(dataset.relations)
+    for triple in added:
+        check(*triple)
+    plain = sampler_of(small, other_facts=0)
+    assert len(plain.train) == len(train) - len(added)
+    batch = plain.triple_batch(rng)
+    assert batch.label[batch.weight == 1].all()
+
+
 def test_weights_of_facts_and_negatives(small: tuple[Graph, Dataset]) -> None:
     batch, count = sampler_of(small).triple_batch(np.random.default_rng(0)), Config().recognition_batch
     assert batch.label.sum() == count
     assert (batch.weight[batch.label == 1] == 1).all()
-    assert batch.weight[batch.label == 0].sum() <= count * 1.25 + 1
+    assert batch.weight[batch.label == 0].sum() <= count * (1 + 0.1 + 0.25) + 1
     assert np.isclose(batch.weight[-1], 0.25)
 
 

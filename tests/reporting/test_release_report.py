@@ -115,6 +115,18 @@ def test_figures_are_those_of_the_files(made: Path, capsys: pytest.CaptureFixtur
     assert values(model["Overview"])["Privacy of the counts"] == "counts below 1 suppressed"
 
 
+def test_test_figures_are_shown_once_they_are_kept(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = shutil.copytree(made / "model", tmp_path / "model")
+    assert "Figures on test pairs" not in tables(capsys, model)
+    code, _, _ = cogstage(capsys, "evaluate", model, "--dataset", made / "dataset", "--ranking-heads", 0, "--keep")
+    assert code == 0
+    kept = json.loads((model / "test_figures.json").read_text())["relations"]["may_treat"]
+    (row,) = tables(capsys, model)["Figures on test pairs"]
+    assert (row["relation"], row["auroc"]) == ("may_treat", f"{kept['auroc']:.3f}")
+
+
 def test_licences_and_sources_reach_the_model(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for kind in ("dataset", "model"):
         found = [row["source"] for row in tables(capsys, made / kind)["Sources and licences"]]

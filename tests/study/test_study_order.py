@@ -21,7 +21,7 @@ from cogstage.study.folder import OpenStudy, create_folder, open_folder
 from cogstage.study.placement import place_cases
 from cogstage.study.protocol import Study
 from cogstage.study.report import write_report
-from cogstage.study.sources import Explained, Source, WeightedTriple
+from cogstage.study.sources import ExplainedPair, Source, WeightedTriple
 
 Make = Callable[[Study], OpenStudy]
 
@@ -98,7 +98,7 @@ def test_sets_of_a_case_have_the_same_shape(
         Source(
             name,
             {
-                (f"h{n}", "may_treat", f"t{n}"): Explained(
+                (f"h{n}", "may_treat", f"t{n}"): ExplainedPair(
                     f"h{n}", "may_treat", f"t{n}", 0.9 if positive else 0.1, tuple(both[side])
                 )
                 for n, both in enumerate(pairs)

@@ -17,7 +17,14 @@ from cogstage.estimator import CogStage
 from cogstage.knowledge.build import build_dataset
 from cogstage.rationale.corrections import Correction, Corrections
 from cogstage.study.draw import StudyOptions, draw_study
-from cogstage.study.sources import Explained, WeightedTriple, explained, labels_of_dataset, read_reasons, read_source
+from cogstage.study.sources import (
+    ExplainedPair,
+    WeightedTriple,
+    explained,
+    labels_of_dataset,
+    read_reasons,
+    read_source,
+)
 
 COLUMNS = ("head", "relation", "tail", "reason_head", "reason_relation", "reason_tail")
 ROWS = [
@@ -51,7 +58,7 @@ def test_another_systems_reasons_are_a_table(tmp_path: Path, name: str) -> None:
     path = write(tmp_path / name, COLUMNS + FURTHER, [row + more for row, more in zip(ROWS, MORE, strict=True)])
     source = read_source("other", path, {}, 5)
     assert source.labels == {("D1", "may_treat", "S1"): 1, ("D2", "may_treat", "S1"): 0}
-    assert source.predictions["D1", "may_treat", "S1"] == Explained(
+    assert source.predictions["D1", "may_treat", "S1"] == ExplainedPair(
         "Aspirin",
         "may_treat",
         "Headache",

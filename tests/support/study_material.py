@@ -11,7 +11,7 @@ from cogstage.rationale.record import Association, Prediction, Provenance, Term
 from cogstage.rationale.record import Reason as RecordReason
 from cogstage.study.draw import StudyOptions, draw_study
 from cogstage.study.protocol import Study
-from cogstage.study.sources import Explained, Source, WeightedTriple, explained, pair_of
+from cogstage.study.sources import ExplainedPair, Source, WeightedTriple, explained, pair_of
 
 SECRET = "0" * 64  # behind every random order of a test
 
@@ -73,7 +73,7 @@ def records(worlds: tuple[str, ...] = ("open", "closed")) -> dict[str, list[Pred
 def crossover_source(quarter: int = 6) -> tuple[Source, dict[tuple[str, str, str], int]]:
     """``quarter`` pairs of each outcome, with reasons for and against."""
     labels: dict[tuple[str, str, str], int] = {}
-    predictions: dict[tuple[str, str, str], Explained] = {}
+    predictions: dict[tuple[str, str, str], ExplainedPair] = {}
     for number, (probability, label) in enumerate([(0.9, 1), (0.9, 0), (0.1, 1), (0.1, 0)]):
         for n in range(quarter):
             pair = (f"drug {number}", "may_treat", f"disease {n}")
@@ -83,7 +83,7 @@ def crossover_source(quarter: int = 6) -> tuple[Source, dict[tuple[str, str, str
                 )
                 for k in range(3)
             )
-            predictions[pair] = Explained(pair[0], pair[1], pair[2], probability, reasons)
+            predictions[pair] = ExplainedPair(pair[0], pair[1], pair[2], probability, reasons)
             labels[pair] = label
     return Source("model", predictions, labels), labels
 

@@ -14,6 +14,7 @@ from cogstage.baselines.early_stopping import EarlyStopping
 from cogstage.errors import CogstageError
 from cogstage.knowledge.dataset import Pairs
 from cogstage.progress import SILENT, Progress
+from cogstage.training.optimiser import DenseAdam
 
 SCORE_BATCH = 8192
 
@@ -89,7 +90,7 @@ class PairClassifier(ABC):
         """Train ``module`` in place to its lowest dev loss, which is returned."""
         assert self._vectors is not None
         vectors, options = self._vectors, self.training
-        optimizer = torch.optim.Adam(module.parameters(), lr=options.rate, weight_decay=decay)
+        adam = DenseAdam(decoupled=False)
         order = torch.Generator().manual_seed(seed)
         heads, tails, labels = tensors(train)
         dev_heads, dev_tails, dev_labels = tensors(dev)
@@ -99,9 +100,8 @@ class PairClassifier(ABC):
             for chosen in torch.split(torch.randperm(len(labels), generator=order), options.batch):
                 logits = module(vectors[heads[chosen]], vectors[tails[chosen]])
                 loss = nn.functional.binary_cross_entropy_with_logits(logits, labels[chosen])
-                optimizer.zero_grad(set_to_none=True)
                 torch.autograd.backward(loss)
-                optimizer.step()
+                adam.step(module.parameters(), options.rate, decay)
             module.eval()
             with torch.inference_mode():
                 logits = module(vectors[dev_heads], vectors[dev_tails])

@@ -2,9 +2,7 @@
 
 The paper trains a baseline for one relation on the negatives that the data set holds, one per fact. Recognition gets
 four more per fact, sampled again for every batch. A comparison of the two says as much about negatives as about
-models, so this form gives a baseline the same: every batch holds facts of all relations (weight 1), training negatives
-and fresh typed ones (sharing a weight of 1 per fact) and random pairs (weight 0.25). Negatives avoid only training
-facts.
+models, so this form gives a baseline the same batches, from the same sampler.
 """
 
 from __future__ import annotations
@@ -20,22 +18,22 @@ from cogstage.baselines.classifier import SCORE_BATCH, PairClassifier, scaled, t
 from cogstage.baselines.contract import ALL, Encoder, Scorer
 from cogstage.baselines.early_stopping import EarlyStopping
 from cogstage.baselines.vectors import VectorStore
-from cogstage.errors import CogstageError, UsageError
+from cogstage.errors import UsageError
 from cogstage.graph.cooccurrence import Graph
+from cogstage.knowledge.auroc import auroc
 from cogstage.knowledge.dataset import FittingView
+from cogstage.model.config import Config
 from cogstage.progress import SILENT, Progress
 from cogstage.training.calibration import Calibration, sigmoid
-from cogstage.triples import TripleIndex
-
-RANDOM_WEIGHT = 0.25  # of a random pair, per fact
+from cogstage.training.optimiser import DenseAdam
+from cogstage.training.sampling import TripleBatch, TripleSampler
+from cogstage.triples import usual_types
 
 
 @dataclass(frozen=True)
 class FreshTraining:
     """How the fresh form is trained. Every setting of the grid is tried and the best mean dev AUROC is kept."""
 
-    fresh: int = 4
-    """Typed negatives drawn for each fact: a head and a tail of the relation, as often as they occur in its facts."""
     batch: int = 256
     """Facts in a step."""
     epochs: int = 60
@@ -46,57 +44,6 @@ class FreshTraining:
     """Decoupled weight decays to choose from, on top of the scorer's step size (AdamW)."""
     dropouts: tuple[float, ...] = (0.0, 0.3)
     """Shares of the vectors' coordinates dropped in training to choose from."""
-
-
-class TypedNegatives:
-    """Samples batches of facts and negatives from the fitting view."""
-
-    def __init__(self, view: FittingView, n_nodes: int, fresh: int) -> None:
-        facts = view.train_facts()
-        if not len(facts):
-            raise CogstageError("there are no training facts to fit on")
-        self._fresh = fresh
-        self.facts = np.stack([facts.head, facts.relation, facts.tail], axis=1).astype(np.int64)
-        self._terms = np.unique(self.facts[:, [0, 2]])
-        by_relation = np.argsort(self.facts[:, 1], kind="stable")
-        self._heads, self._tails = self.facts[by_relation, 0], self.facts[by_relation, 2]
-        self._size = np.bincount(self.facts[:, 1], minlength=len(view.relations))
-        self._begin = np.concatenate([[0], np.cumsum(self._size)[:-1]])
-        self._known = TripleIndex(facts, len(view.relations), n_nodes)
-        negatives = []
-        for number, relation in enumerate(view.relations):
-            pairs = view.pairs(relation, "train")
-            false = pairs.label == 0
-            negatives.append(np.stack([pairs.head[false], np.full(false.sum(), number), pairs.tail[false]], axis=1))
-        self._negatives = self._unknown(np.concatenate(negatives).astype(np.int64))
-
-    def batch(self, facts: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Triples (b, 3), labels (b,) and weights (b,) for these rows of :attr:`facts`."""
-        true = self.facts[facts]
-        relation = np.repeat(true[:, 1], self._fresh)
-        typed = np.stack([self._own(self._heads, relation, rng), relation, self._own(self._tails, relation, rng)], 1)
-        anything = self._terms[rng.integers(len(self._terms), size=(len(true), 2))]
-        random = np.stack([anything[:, 0], true[:, 1], anything[:, 1]], axis=1)
-        given = np.empty((0, 3), np.int64)
-        if len(self._negatives):
-            given = self._negatives[rng.integers(len(self._negatives), size=len(true))]
-        parts = [true, given, self._unknown(typed), self._unknown(random)]
-        share = 1.0 / (1 + self._fresh)
-        weights = np.repeat([1.0, share, share, RANDOM_WEIGHT], [len(part) for part in parts])
-        triples = np.concatenate(parts)
-        return triples, (np.arange(len(triples)) < len(true)).astype(np.float32), weights.astype(np.float32)
-
-    def _own(self, terms: np.ndarray, relation: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """A head or a tail of each relation, as often as it occurs in the relation's facts."""
-        place = self._begin[relation] + (rng.random(len(relation)) * self._size[relation]).astype(np.int64)
-        drawn: np.ndarray = terms[place]
-        return drawn
-
-    def _unknown(self, triples: np.ndarray) -> np.ndarray:
-        """Those triples whose pair is, in either direction, no training fact, and two different terms."""
-        head, tail = triples[:, 0], triples[:, 2]
-        kept: np.ndarray = triples[~self._known.joined(head, tail) & (head != tail)]
-        return kept
 
 
 class FreshMethod:
@@ -134,7 +81,8 @@ class FreshMethod:
         encode = self.store.get if self.store is not None else _encode
         self._vectors = torch.from_numpy(scaled(encode(self.encoder, graph, view, seed, progress)))
         self._relations = view.relations
-        source = TypedNegatives(view, graph.n_nodes, self.training.fresh)
+        types = usual_types(graph.vocabulary.type, view.train_facts(), len(view.relations))
+        source = TripleSampler(view, Config(folds=0), graph.n_nodes, types, seed)
         grid = list(itertools.product(self.training.weight_decays, self.training.dropouts))
         best = -1.0
         progress.start(self.name, len(grid))
@@ -170,29 +118,26 @@ class FreshMethod:
         return torch.cat(parts).numpy() if len(heads) else np.empty(0)
 
     def _train(
-        self, modules: nn.ModuleList, decay: float, dropout: float, source: TypedNegatives, view: FittingView, seed: int
+        self, modules: nn.ModuleList, decay: float, dropout: float, source: TripleSampler, view: FittingView, seed: int
     ) -> float:
         """Train ``modules`` in place to their best mean dev AUROC, which is returned."""
         options, rng = self.training, np.random.default_rng((seed, 5))
-        optimizer = torch.optim.AdamW(modules.parameters(), lr=self.scorer.training.rate, weight_decay=decay)
+        adam = DenseAdam()
         stopping = EarlyStopping(modules, options.patience, least=1e-4)
         for _ in range(options.epochs):
-            order = rng.permutation(len(source.facts))
-            for rows in np.split(order, range(options.batch, len(order), options.batch)):
-                loss = self._loss(modules, *source.batch(rows, rng), dropout)
-                optimizer.zero_grad(set_to_none=True)
+            facts = rng.permutation(source.facts())
+            for some in np.split(facts, range(options.batch, len(facts), options.batch)):
+                loss = self._loss(modules, source.with_negatives(some, rng), dropout)
                 torch.autograd.backward(loss)
-                optimizer.step()
+                adam.step(modules.parameters(), self.scorer.training.rate, decay)
             if stopping.should_stop(self._dev_auroc(modules, view)):
                 break
         stopping.restore()
         return stopping.best
 
-    def _loss(
-        self, modules: nn.ModuleList, triples: np.ndarray, label: np.ndarray, weight: np.ndarray, dropout: float
-    ) -> torch.Tensor:
+    def _loss(self, modules: nn.ModuleList, batch: TripleBatch, dropout: float) -> torch.Tensor:
         """Weighted cross entropy of a batch, each relation's rows by its own module."""
-        total = torch.zeros(())
+        total, triples = torch.zeros(()), batch.triples
         for number, module in enumerate(modules):
             rows = np.flatnonzero(triples[:, 1] == number)
             if len(rows):
@@ -201,25 +146,23 @@ class FreshMethod:
                     heads, tails = (nn.functional.dropout(vectors, dropout) for vectors in (heads, tails))
                 total = total + nn.functional.binary_cross_entropy_with_logits(
                     module(heads, tails),
-                    torch.from_numpy(label[rows]),
-                    weight=torch.from_numpy(weight[rows]),
+                    torch.from_numpy(batch.label[rows]),
+                    weight=torch.from_numpy(batch.weight[rows]),
                     reduction="sum",
                 )
-        return total / float(weight.sum())
+        return total / float(batch.weight.sum())
 
     def _dev_auroc(self, modules: nn.ModuleList, view: FittingView) -> float:
         """Mean over the relations whose dev pairs (training pairs if there are none) have both labels."""
-        from sklearn.metrics import roc_auc_score
-
         found = []
         for module, relation in zip(modules, view.relations, strict=True):
             pairs = view.pairs(relation, "dev")
             pairs = pairs if len(pairs) else view.pairs(relation, "train")
-            if len(np.unique(pairs.label)) == 2:
-                heads, tails, _ = tensors(pairs)
-                with torch.inference_mode():
-                    found.append(roc_auc_score(pairs.label, module(self._vectors[heads], self._vectors[tails]).numpy()))
-        return float(np.mean(found)) if found else 0.0
+            heads, tails, _ = tensors(pairs)
+            with torch.inference_mode():
+                found.append(auroc(pairs.label, module(self._vectors[heads], self._vectors[tails]).numpy()))
+        defined = [value for value in found if value is not None]
+        return float(np.mean(defined)) if defined else 0.0
 
 
 def _encode(encoder: Encoder, graph: Graph, view: FittingView, seed: int, progress: Progress) -> np.ndarray:

@@ -155,16 +155,16 @@ def line_steps(
         rate = rate_from + (rate_to - rate_from) * done / steps
         edge, state = draw(edge_stay, edge_other, 0, len(source), state)
         state = step(state)
-        head, tail = source[edge], target[edge]
+        one, other = source[edge], target[edge]
         if state & np.uint64(1 << 40):  # an undirected edge stands for both directions
-            head, tail = tail, head
+            one, other = other, one
         change[:] = 0.0
-        _pull(vectors[head], contexts[tail], change, 1.0, rate)
+        _pull(vectors[one], contexts[other], change, 1.0, rate)
         for _ in range(negatives):
             noise, state = draw(noise_stay, noise_other, 0, len(noise_stay), state)
-            if noise != tail:
-                _pull(vectors[head], contexts[noise], change, 0.0, rate)
-        vectors[head] += change
+            if noise != other:
+                _pull(vectors[one], contexts[noise], change, 0.0, rate)
+        vectors[one] += change
 
 
 @njit(cache=True, nogil=True, fastmath=True, inline="always")

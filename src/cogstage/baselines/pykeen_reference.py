@@ -23,6 +23,7 @@ from cogstage.baselines.early_stopping import EarlyStopping
 from cogstage.baselines.vectors import VectorStore
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
+from cogstage.knowledge.auroc import auroc
 from cogstage.knowledge.dataset import FittingView, Pairs
 from cogstage.progress import SILENT, Progress
 from cogstage.training.calibration import Calibration, sigmoid
@@ -180,8 +181,9 @@ class PykeenReference:
             progress.advance(1, f"dev AUROC {max(stopping.best, 0.0):.3f}")
             if done % options.every:
                 continue
-            auroc = float(np.mean([_auroc(p.label, self._raw(p.head, p.tail, name)) for name, p in dev.items()]))
-            if stopping.should_stop(auroc):
+            areas = [auroc(p.label, self._raw(p.head, p.tail, name)) for name, p in dev.items()]
+            mean = float(np.mean([0.5 if area is None else area for area in areas]))
+            if stopping.should_stop(mean):
                 break
         stopping.restore()
 
@@ -276,9 +278,3 @@ def _seeded(seed: int) -> Iterator[None]:
 
 def _both_classes(pairs: Pairs) -> bool:
     return len(pairs) > 0 and pairs.label.min() != pairs.label.max()
-
-
-def _auroc(label: np.ndarray, score: np.ndarray) -> float:
-    from sklearn.metrics import roc_auc_score
-
-    return float(roc_auc_score(label, score)) if label.min() != label.max() else 0.5

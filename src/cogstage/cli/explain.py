@@ -87,6 +87,8 @@ def explain(
         names = [relation] if relation else loaded.relations
         predictions = [loaded.predict_batch([nodes[0]], [nodes[1]], name, k, choose)[0] for name in names]
     _show(predictions, "prose" if prose else "html" if html else "json" if as_json else "text", None if prose else out)
+    if pairs is None and (prose or out is None) and not as_json and not html:
+        _warn_of_opposites(loaded, nodes, predictions)
     if left_out:
         raise typer.Exit(1)
 
@@ -190,6 +192,16 @@ def _load(path: Path, corrections: Path | None, without: Sequence[str] = (), ass
     model = CogStage.load(path)
     verdicts = gather_corrections(corrections, without, assume, model.all_relations)
     return model.corrected(verdicts) if len(verdicts) else model
+
+
+def _warn_of_opposites(model: CogStage, nodes: tuple[int, int], predictions: list[Prediction]) -> None:
+    """Say where a relation that contradicts the answer is likelier for the same pair."""
+    from cogstage.rationale.wording import likelier_opposites, opposite_in_words
+
+    every = [model.predict_batch([nodes[0]], [nodes[1]], name, 0)[0] for name in model.relations]
+    for prediction in (p for p in predictions if p.verdict == "likely"):
+        for other in likelier_opposites(prediction, every):
+            typer.echo(f"note: {opposite_in_words(prediction, other)}", err=True)
 
 
 def _show(predictions: list[Prediction], form: str, out: Path | None) -> None:

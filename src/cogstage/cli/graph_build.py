@@ -117,7 +117,7 @@ def build(
     from cogstage.corpus.readers import reader_options
     from cogstage.graph.build import build_graph
     from cogstage.graph.merge import add_documents
-    from cogstage.graph.options import BuildOptions, Private, parse_lag, parse_size, parse_until, parse_window
+    from cogstage.graph.options import BuildOptions, PrivacyOptions, parse_lag, parse_size, parse_until, parse_window
     from cogstage.tables import BadRows
 
     build_options = BuildOptions(
@@ -127,7 +127,7 @@ def build(
         level=level,
         min_count=min_count,
         suppress_below=suppress_below,
-        private=None if private is None else Private.parse(private),
+        private=None if private is None else PrivacyOptions.parse(private),
         order=order,
         lag=parse_lag(lag),
         until=None if until is None else parse_until(until),

@@ -72,12 +72,13 @@ def train(
     Several processes: torchrun --nproc-per-node 2 --no-python cogstage train --graph graph --dataset data --out model
     """
     from cogstage.artefact import one_line_if_full
-    from cogstage.estimator import CogStage, preset_config
+    from cogstage.estimator import CogStage
     from cogstage.evaluation.hit_rate import hit_rates
     from cogstage.evaluation.model_figures import reliability_of
     from cogstage.graph.cooccurrence import Graph
     from cogstage.knowledge.dataset import Dataset
     from cogstage.locks import lock_folder
+    from cogstage.model.presets import preset_config
     from cogstage.model_folder import CHECKPOINT, check_output
     from cogstage.progress import SILENT
     from cogstage.training.distributed import join, leave

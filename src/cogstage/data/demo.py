@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cogstage.artefact import new_folder
+from cogstage.artefact import REPORT, new_folder, read_meta, write_text
 from cogstage.data import embedded
 from cogstage.data.embedded import TextbookPair
 from cogstage.evaluation.cases import Case
@@ -24,6 +24,7 @@ from cogstage.knowledge.dataset import Dataset
 from cogstage.knowledge.facts import Facts
 from cogstage.progress import SILENT, Progress
 from cogstage.reporting import Table
+from cogstage.reporting.release import release_markdown
 
 if TYPE_CHECKING:
     from cogstage.estimator import CogStage
@@ -92,8 +93,9 @@ def run_demo(out: Path, options: DemoOptions | None = None, progress: Progress =
     begun = time.monotonic()
     graph, facts, pairs = embedded.graph(), embedded.facts(), embedded.textbook()
     with new_folder(out, "demo", {"seed": options.seed}) as folder:
-        shutil.copytree(embedded.GRAPH, folder / "graph")
-        shutil.copytree(embedded.FACTS, folder / "facts")
+        for source, kind in ((embedded.GRAPH, "graph"), (embedded.FACTS, "facts")):
+            shutil.copytree(source, folder / kind)
+            write_text(folder / kind / REPORT, release_markdown(folder / kind, read_meta(folder / kind, kind)))
         learned = hold_out(facts, pairs, graph.vocabulary)
         data = build_dataset(
             graph,

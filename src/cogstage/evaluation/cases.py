@@ -14,6 +14,7 @@ from cogstage.errors import UsageError
 from cogstage.knowledge.dataset import Dataset
 from cogstage.rationale.picture import svg
 from cogstage.rationale.record import Prediction, Reason
+from cogstage.rationale.wording import order_in_words, signal_in_words
 from cogstage.relations import phrase
 from cogstage.reporting import Report, Section, Table, escape
 from cogstage.reporting.report import template
@@ -56,7 +57,8 @@ def choose_cases(
 def cases_section(cases: Sequence[Case]) -> Section:
     """The cases for a report: each with its picture and its reasons."""
     drawn = [{"case": case, "picture": svg(case.prediction, background=False)} for case in cases]
-    return Section("Cases", [Markup(template("cogstage.evaluation", "cases.html").render(cases=drawn, phrase=phrase))])
+    words = {"phrase": phrase, "order_in_words": order_in_words, "signal_in_words": signal_in_words}
+    return Section("Cases", [Markup(template("cogstage.evaluation", "cases.html").render(cases=drawn, **words))])
 
 
 def cases_text(cases: Sequence[Case], form: OutputFormat, title: str) -> str:

@@ -81,7 +81,7 @@ class CogStageMethod:
     @property
     def settings(self) -> str:
         """The whole configuration."""
-        from cogstage.estimator import preset_config
+        from cogstage.model.presets import preset_config
 
         config = repr(preset_config(self._variant.preset).replace(**self._variant.options))
         return config if self._corrections is None else f"{config}, {self._corrections!r}"

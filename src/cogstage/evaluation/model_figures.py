@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cogstage.artefact import to_json, write_text
 from cogstage.evaluation.metrics import reliability
-from cogstage.model_folder import TEST_FIGURES
+from cogstage.reporting.release import TEST_FIGURES
 
 if TYPE_CHECKING:
     from cogstage.estimator import CogStage

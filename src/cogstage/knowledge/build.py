@@ -19,8 +19,8 @@ from cogstage.knowledge.facts import Facts
 from cogstage.knowledge.hold_out import HoldOut
 from cogstage.knowledge.leakage import leakage_report
 from cogstage.knowledge.leakage_text import leakage_text
-from cogstage.knowledge.located import Concepts, Located, locate
-from cogstage.knowledge.negatives import Drawn, draw_negatives
+from cogstage.knowledge.located import Concepts, LocatedFacts, locate
+from cogstage.knowledge.negatives import DrawnNegatives, draw_negatives
 from cogstage.knowledge.selection import DatasetOptions, select_facts
 from cogstage.knowledge.splits import SHARES, split_facts
 from cogstage.knowledge.time_split import check_graph_until, time_report, time_warnings
@@ -143,7 +143,7 @@ def _sources(graph: Graph, facts: Facts, relations: Sequence[str]) -> dict[str, 
     return sources_of(graph.made_with, {**facts.made_with, "sources": facts.sources(relations)}, used)
 
 
-def _report_unsplittable(facts: Located, side: np.ndarray, progress: Progress) -> None:
+def _report_unsplittable(facts: LocatedFacts, side: np.ndarray, progress: Progress) -> None:
     count = int(np.sum(side < 0))
     if count:
         progress.say(
@@ -156,7 +156,7 @@ def _report_unsplittable(facts: Located, side: np.ndarray, progress: Progress) -
                 progress.say(f"warning: {relation} has no {split} facts; more facts or another split are needed")
 
 
-def _report_missing(drawn: Drawn, progress: Progress) -> None:
+def _report_missing(drawn: DrawnNegatives, progress: Progress) -> None:
     for (relation, split), count in sorted(drawn.short.items()):
         if count:
             progress.say(

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 from cogstage.choices import NegativeKind
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.dataset import SPLITS
-from cogstage.knowledge.located import Located
-from cogstage.knowledge.negatives import Drawn
+from cogstage.knowledge.located import LocatedFacts
+from cogstage.knowledge.negatives import DrawnNegatives
 
 
-def count_facts(facts: Located, side: np.ndarray, drawn: Drawn) -> dict[str, dict[str, int]]:
+def count_facts(facts: LocatedFacts, side: np.ndarray, drawn: DrawnNegatives) -> dict[str, dict[str, int]]:
     """Facts by relation and split, as Table 1 of the paper has them, with the negatives next to them and a total."""
     rows: dict[str, dict[str, int]] = {}
     for index, relation in enumerate(facts.relations):
@@ -30,9 +30,9 @@ def count_facts(facts: Located, side: np.ndarray, drawn: Drawn) -> dict[str, dic
 def write_tables(
     folder: Path,
     vocabulary: Vocabulary,
-    facts: Located,
+    facts: LocatedFacts,
     side: np.ndarray,
-    drawn: Mapping[NegativeKind, Drawn],
+    drawn: Mapping[NegativeKind, DrawnNegatives],
     shown: NegativeKind,
 ) -> None:
     """Write the facts of each split, the negatives of each mode, and the pairs with those of the mode ``shown``."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from cogstage.errors import UsageError
 from cogstage.graph.vocabulary import Vocabulary
-from cogstage.knowledge.located import Concepts, Located
+from cogstage.knowledge.located import Concepts, LocatedFacts
 from cogstage.knowledge.matching import Names
 from cogstage.tables import read_rows
 
@@ -69,7 +69,7 @@ class HoldOut:
         return np.array(sorted(held), np.int64), [name for name, numbers in found.items() if not numbers]
 
 
-def taken_out(facts: Located, held: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:
+def taken_out(facts: LocatedFacts, held: np.ndarray) -> tuple[np.ndarray, dict[str, int]]:
     """Find the facts (of any relation and direction) between held-out pairs, and count them per relation."""
     mask: np.ndarray = np.isin(facts.pair, held)
     counts = Counter(facts.relations[index] for index in facts.relation[mask].tolist())

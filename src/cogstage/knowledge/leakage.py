@@ -15,10 +15,10 @@ from cogstage.corpus.tokens import casefold_text
 from cogstage.knowledge.auroc import auroc
 from cogstage.knowledge.dataset import SPLITS
 from cogstage.knowledge.edge_lookup import EdgeLookup
-from cogstage.knowledge.located import Concepts, Located
+from cogstage.knowledge.located import Concepts, LocatedFacts
 from cogstage.knowledge.logistic import logistic_weights
 from cogstage.knowledge.negative_slots import Ends
-from cogstage.knowledge.negatives import Drawn
+from cogstage.knowledge.negatives import DrawnNegatives
 
 STEM = 5  # letters; words that begin alike count as one stem
 SUSPICIOUS_OVERLAP = 0.10
@@ -34,13 +34,13 @@ BY_SPLIT = "auroc of the training degrees by split"
 def leakage_report(
     names: Sequence[str],
     edges: EdgeLookup,
-    facts: Located,
+    facts: LocatedFacts,
     side: np.ndarray,
-    negatives: Mapping[NegativeKind, Drawn],
+    negatives: Mapping[NegativeKind, DrawnNegatives],
     concepts: Concepts,
 ) -> dict[str, Any]:
     """All measures of the report; ``names`` are those of the nodes, ``negatives`` those of each mode."""
-    drawn: dict[str, Drawn] = dict(negatives.items())
+    drawn: dict[str, DrawnNegatives] = dict(negatives.items())
     report = {
         "overlap of relations": _overlap(facts),
         "pairs in several relations": _several(facts),
@@ -52,7 +52,7 @@ def leakage_report(
     return {**report, "warnings": _warnings(report)}
 
 
-def _overlap(facts: Located) -> list[dict[str, Any]]:
+def _overlap(facts: LocatedFacts) -> list[dict[str, Any]]:
     """Jaccard overlap of each two relations, as they stand and with one swapped (pairs of nodes)."""
     nodes = int(max(facts.head.max(initial=0), facts.tail.max(initial=0))) + 1
     forward, backward = [], []
@@ -79,7 +79,7 @@ def _overlap(facts: Located) -> list[dict[str, Any]]:
     return rows
 
 
-def _several(facts: Located) -> dict[str, Any]:
+def _several(facts: LocatedFacts) -> dict[str, Any]:
     """Unordered pairs of concepts that hold more than one relation, and which."""
     pairs, row_pair = np.unique(facts.pair, return_inverse=True)
     holds = np.zeros((len(pairs), len(facts.relations)), bool)
@@ -94,7 +94,9 @@ def _several(facts: Located) -> dict[str, Any]:
     }
 
 
-def _across(facts: Located, side: np.ndarray, negatives: Mapping[str, Drawn], concepts: Concepts) -> dict[str, int]:
+def _across(
+    facts: LocatedFacts, side: np.ndarray, negatives: Mapping[str, DrawnNegatives], concepts: Concepts
+) -> dict[str, int]:
     """How many unordered pairs of concepts occur in two splits, among the facts and among all pairs: must be 0."""
     positives = [np.unique(facts.pair[side == split]) for split in range(3)]
     result = {"facts": _in_two(positives)}
@@ -114,18 +116,18 @@ def _in_two(groups: Sequence[np.ndarray]) -> int:
     return int(np.sum(times > 1))
 
 
-def _positives(facts: Located, side: np.ndarray, index: int, split: int | None = None) -> Ends:
+def _positives(facts: LocatedFacts, side: np.ndarray, index: int, split: int | None = None) -> Ends:
     chosen = (facts.relation == index) & ((side >= 0) if split is None else (side == split))
     return facts.head[chosen], facts.tail[chosen]
 
 
-def _all(drawn: Drawn, relation: str) -> Ends:
+def _all(drawn: DrawnNegatives, relation: str) -> Ends:
     heads, tails = zip(*(drawn.ends[relation, split] for split in SPLITS), strict=True)
     return np.concatenate(heads), np.concatenate(tails)
 
 
 def _co_occurrence(
-    edges: EdgeLookup, facts: Located, side: np.ndarray, negatives: Mapping[str, Drawn]
+    edges: EdgeLookup, facts: LocatedFacts, side: np.ndarray, negatives: Mapping[str, DrawnNegatives]
 ) -> dict[str, dict[str, float]]:
     def share(*ends: Ends) -> float:
         values = np.concatenate([edges.counts(*one) for one in ends])
@@ -151,7 +153,7 @@ def fact_counts(facts: Ends, nodes: int) -> Ends:
 
 
 def _floors(
-    nodes: int, edges: EdgeLookup, facts: Located, side: np.ndarray, negatives: Mapping[str, Drawn]
+    nodes: int, edges: EdgeLookup, facts: LocatedFacts, side: np.ndarray, negatives: Mapping[str, DrawnNegatives]
 ) -> dict[str, Any]:
     """AUROC of scores that understand nothing, by mode and relation: on test, and of the degrees in every split.
 
@@ -197,7 +199,7 @@ def stems(name: str) -> frozenset[str]:
 
 
 def _shared_stems(
-    names: Sequence[str], facts: Located, side: np.ndarray, negatives: Mapping[str, Drawn]
+    names: Sequence[str], facts: LocatedFacts, side: np.ndarray, negatives: Mapping[str, DrawnNegatives]
 ) -> dict[str, dict[str, Any]]:
     """The share of pairs whose head and tail share a word stem, with examples of the stems that do it most."""
     found: dict[int, frozenset[str]] = {}

@@ -17,7 +17,7 @@ from cogstage.relations import ordered
 
 
 @dataclass(frozen=True)
-class Located:
+class LocatedFacts:
     """Facts between the nodes of a graph; ``relation`` counts in ``relations``.
 
     Where nodes are terms, a fact between two concepts stands for every pair of their terms. ``pair`` numbers the
@@ -38,10 +38,10 @@ class Located:
     def __len__(self) -> int:
         return len(self.head)
 
-    def take(self, chosen: np.ndarray) -> Located:
+    def take(self, chosen: np.ndarray) -> LocatedFacts:
         """The rows of a mask or of positions."""
         columns = (self.head, self.relation, self.tail, self.pair, self.year)
-        return Located(self.relations, *(column[chosen] for column in columns))
+        return LocatedFacts(self.relations, *(column[chosen] for column in columns))
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Concepts:
         return number
 
 
-def locate(facts: Facts, vocabulary: Vocabulary, concepts: Concepts) -> tuple[Located, dict[str, Any]]:
+def locate(facts: Facts, vocabulary: Vocabulary, concepts: Concepts) -> tuple[LocatedFacts, dict[str, Any]]:
     """Place the facts on the nodes; the second result counts, for each relation, what was and was not placed."""
     relations = ordered(facts.relations)
     number = {name: index for index, name in enumerate(concepts.names)}
@@ -84,7 +84,7 @@ def locate(facts: Facts, vocabulary: Vocabulary, concepts: Concepts) -> tuple[Lo
     starts = np.concatenate([[0], np.cumsum(size)])
     fact = np.flatnonzero(placed)
     rows, nodes_head, nodes_tail = every_pair(starts, by_concept, head[fact], tail[fact])
-    located = Located(
+    located = LocatedFacts(
         relations,
         nodes_head,
         relation[fact][rows].astype(np.int16),
@@ -97,7 +97,12 @@ def locate(facts: Facts, vocabulary: Vocabulary, concepts: Concepts) -> tuple[Lo
 
 
 def _coverage(
-    facts: Facts, relations: tuple[str, ...], relation: np.ndarray, head: np.ndarray, tail: np.ndarray, found: Located
+    facts: Facts,
+    relations: tuple[str, ...],
+    relation: np.ndarray,
+    head: np.ndarray,
+    tail: np.ndarray,
+    found: LocatedFacts,
 ) -> dict[str, Any]:
     """For each relation: facts read, placed, with one end missing, with both; and the concepts missed most often."""
     missing = (head < 0).astype(int) + (tail < 0)

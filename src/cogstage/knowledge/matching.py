@@ -203,13 +203,13 @@ class Matcher:
 
     def decide(
         self, identifiers: frozenset[str] = frozenset(), types: Mapping[str, frozenset[str]] | None = None
-    ) -> Matched:
+    ) -> MatchResult:
         """Which concept each wanted one stands for.
 
         A wanted concept that is itself among ``identifiers`` (those of the knowledge base) stands for itself.
         ``types`` are those of the knowledge base's concepts.
         """
-        result = Matched()
+        result = MatchResult()
         together: dict[str, str] = {}
         for own in sorted(self.names.concepts):
             if own in identifiers:
@@ -240,7 +240,7 @@ class Matcher:
         return result
 
     def _ranked(
-        self, own: str, types: Mapping[str, frozenset[str]], result: Matched
+        self, own: str, types: Mapping[str, frozenset[str]], result: MatchResult
     ) -> tuple[NameStep | None, list[str]]:
         """The concepts that the names of ``own`` lead to at the first step that leads anywhere, best first."""
         for step in NameStep:
@@ -255,7 +255,7 @@ class Matcher:
 
 
 @dataclass
-class Matched:
+class MatchResult:
     """The result of :meth:`Matcher.decide`."""
 
     concept: dict[str, str] = field(default_factory=dict)  # of the knowledge base, for each wanted one

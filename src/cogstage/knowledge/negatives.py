@@ -18,7 +18,7 @@ import numpy as np
 from cogstage.choices import NegativeKind, SplitKind
 from cogstage.knowledge.dataset import SPLITS
 from cogstage.knowledge.edge_lookup import EdgeLookup
-from cogstage.knowledge.located import Concepts, Located
+from cogstage.knowledge.located import Concepts, LocatedFacts
 from cogstage.knowledge.matched_negatives import draw_matched
 from cogstage.knowledge.negative_slots import Ends, Rules, Slots
 
@@ -27,7 +27,7 @@ SCAN = 20_000_000  # candidate pairs that are looked through at most
 
 
 @dataclass
-class Drawn:
+class DrawnNegatives:
     """The negatives of one mode by relation and split, and how many are missing."""
 
     ends: dict[tuple[str, str], Ends] = field(default_factory=dict)
@@ -37,21 +37,21 @@ class Drawn:
 
 def draw_negatives(
     mode: NegativeKind,
-    facts: Located,
+    facts: LocatedFacts,
     side: np.ndarray,
     known: np.ndarray,
     concepts: Concepts,
     edges: EdgeLookup,
     seed: int,
     split_kind: SplitKind = "random",
-) -> Drawn:
+) -> DrawnNegatives:
     """Sample one negative per positive for every relation and split, as far as possible.
 
     ``known`` are the numbers of all unordered pairs of concepts that any relation holds, sorted. A pair of concepts is
     a negative in one split only.
     """
     rules = Rules(concepts, known)
-    drawn = Drawn()
+    drawn = DrawnNegatives()
     for index, relation in enumerate(facts.relations):
         rows = np.flatnonzero((facts.relation == index) & (side >= 0))
         head, tail, split = facts.head[rows], facts.tail[rows], side[rows]

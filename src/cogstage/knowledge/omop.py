@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from cogstage.choices import Ambiguity, check_choice
 from cogstage.corpus.formats.omop import table_files
 from cogstage.knowledge.facts import Facts
-from cogstage.knowledge.matching import Matched, Matcher, Names
+from cogstage.knowledge.matching import Matcher, MatchResult, Names
 from cogstage.knowledge.relation_map import OMOP_RELATIONS, OMOP_TYPES, read_relation_map, read_types
 from cogstage.knowledge.source_facts import SourceStatement, facts_of_statements
 from cogstage.knowledge.streams import find_tables, table_batches
@@ -96,7 +96,7 @@ def facts_from_omop(
     if matcher is not None and not synonyms:
         progress.say(f"warning: {folder} has no CONCEPT_SYNONYM; names are matched by the preferred names alone")
 
-    matched = Matched() if matcher is None else matcher.decide(frozenset(usable.identifiers), usable.types)
+    matched = MatchResult() if matcher is None else matcher.decide(frozenset(usable.identifiers), usable.types)
 
     def stated() -> Iterator[SourceStatement]:
         for first, relation, second in statements:

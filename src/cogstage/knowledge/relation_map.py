@@ -33,7 +33,7 @@ class Rule:
 
 
 @dataclass
-class Oriented:
+class OrientationCounts:
     """Counts of facts whose types fit, are reversed, or do not fit."""
 
     turned: Counter[str] = field(default_factory=Counter)
@@ -73,7 +73,7 @@ def orient(
     found: Iterable[tuple[str, str, str, str]],
     rules: Mapping[str, Rule],
     types: Mapping[str, frozenset[str]],
-    said: Oriented,
+    said: OrientationCounts,
 ) -> Iterator[tuple[str, str, str, str]]:
     """Facts (head, relation, tail, source) from statements (a, their relation, b, source)."""
     for first, theirs, second, source in found:

@@ -13,7 +13,7 @@ from cogstage.choices import NegativeKind, SplitKind, check_choice
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.hold_out import HoldOut, hold_out_report, taken_out
-from cogstage.knowledge.located import Concepts, Located
+from cogstage.knowledge.located import Concepts, LocatedFacts
 from cogstage.knowledge.time_split import dated_facts
 from cogstage.numbering import new_numbers
 from cogstage.progress import Progress
@@ -51,7 +51,7 @@ class DatasetOptions:
 class Selection:
     """The facts to split, the pairs of concepts that may not be negatives, and what was left out."""
 
-    facts: Located
+    facts: LocatedFacts
     known: np.ndarray  # sorted numbers of unordered pairs of concepts
     left_out: dict[str, Any]
     held_out: dict[str, Any] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Selection:
 
 
 def select_facts(
-    facts: Located,
+    facts: LocatedFacts,
     concepts: Concepts,
     vocabulary: Vocabulary,
     matched: Mapping[str, str],
@@ -86,7 +86,7 @@ def select_facts(
     return Selection(chosen, known, left_out, held, dated)
 
 
-def _choose(facts: Located, options: DatasetOptions, progress: Progress) -> tuple[Located, dict[str, Any]]:
+def _choose(facts: LocatedFacts, options: DatasetOptions, progress: Progress) -> tuple[LocatedFacts, dict[str, Any]]:
     """The facts of the relations that have enough, at most ``cap`` of each; and what was left out."""
     wanted = options.relations or facts.relations
     unknown = [name for name in wanted if name not in facts.relations]
@@ -130,5 +130,5 @@ def _choose(facts: Located, options: DatasetOptions, progress: Progress) -> tupl
     chosen = facts.take(mask)
     renumber = new_numbers(np.array(keep, np.int64), len(facts.relations)).astype(np.int16)
     names = tuple(facts.relations[index] for index in keep)
-    chosen = Located(names, chosen.head, renumber[chosen.relation], chosen.tail, chosen.pair, chosen.year)
+    chosen = LocatedFacts(names, chosen.head, renumber[chosen.relation], chosen.tail, chosen.pair, chosen.year)
     return chosen, {"relations with too few facts": few, "facts above the cap": capped}

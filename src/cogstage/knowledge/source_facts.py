@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from cogstage.knowledge.facts import Facts
-from cogstage.knowledge.matching import Matched, Names, unmatched_rows
-from cogstage.knowledge.relation_map import Oriented, Rule, orient
+from cogstage.knowledge.matching import MatchResult, Names, unmatched_rows
+from cogstage.knowledge.relation_map import OrientationCounts, Rule, orient
 from cogstage.tables import BadRows
 
 SourceStatement = tuple[str, str, str, str]  # concept a, their relation, concept b, source
@@ -19,7 +19,7 @@ def facts_of_statements(
     statements: Iterable[SourceStatement],
     rules: Mapping[str, Rule],
     types: Mapping[str, frozenset[str]],
-    matched: Matched,
+    matched: MatchResult,
     names: Names | None,
     name_of: Mapping[str, str],
     counted: tuple[str, Counter[str]],
@@ -34,7 +34,7 @@ def facts_of_statements(
     table, counts = counted
     targets = set(matched.concept.values()) if names is not None else None
     unmatched: Counter[str] = Counter()
-    oriented = Oriented()
+    oriented = OrientationCounts()
 
     def rows() -> Iterator[SourceStatement]:
         for head, relation, tail, source in orient(statements, rules, types, oriented):

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from cogstage.choices import SplitKind
-from cogstage.knowledge.located import Concepts, Located
+from cogstage.knowledge.located import Concepts, LocatedFacts
 
 SHARES = (0.70, 0.15, 0.15)
 LEFT_OUT = -1  # the side of a fact that is in no split
 
 
 def split_facts(
-    facts: Located,
+    facts: LocatedFacts,
     concepts: Concepts,
     kind: SplitKind,
     rng: np.random.Generator,
@@ -39,7 +39,7 @@ def split_facts(
     return _by_end(facts, concepts, facts.head if kind == "cold-head" else facts.tail, rng, shares)
 
 
-def _by_pair(facts: Located, rng: np.random.Generator, shares: Sequence[float]) -> np.ndarray:
+def _by_pair(facts: LocatedFacts, rng: np.random.Generator, shares: Sequence[float]) -> np.ndarray:
     """Split pairs separately for each combination of relations, so that every relation gets its shares."""
     pairs, row_pair = np.unique(facts.pair, return_inverse=True)
     holds = np.zeros((len(pairs), len(facts.relations)), bool)
@@ -56,7 +56,7 @@ def _by_pair(facts: Located, rng: np.random.Generator, shares: Sequence[float]) 
 
 
 def _by_end(
-    facts: Located, concepts: Concepts, ends: np.ndarray, rng: np.random.Generator, shares: Sequence[float]
+    facts: LocatedFacts, concepts: Concepts, ends: np.ndarray, rng: np.random.Generator, shares: Sequence[float]
 ) -> np.ndarray:
     """Split the concepts at one end: each goes to a random side, weighted by what that side still needs."""
     concept = concepts.of_node[ends]
@@ -80,7 +80,7 @@ def _by_end(
     return _one_side_per_pair(facts, sides)
 
 
-def _one_side_per_pair(facts: Located, side: np.ndarray) -> np.ndarray:
+def _one_side_per_pair(facts: LocatedFacts, side: np.ndarray) -> np.ndarray:
     """Leave out the pairs that two directions put on different sides."""
     pairs, row_pair = np.unique(facts.pair, return_inverse=True)
     row_pair = row_pair.ravel()

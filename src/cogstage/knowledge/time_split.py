@@ -12,8 +12,8 @@ from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import Pairs
 from cogstage.knowledge.edge_lookup import EdgeLookup
-from cogstage.knowledge.located import Located
-from cogstage.knowledge.negatives import Drawn
+from cogstage.knowledge.located import LocatedFacts
+from cogstage.knowledge.negatives import DrawnNegatives
 
 UNDATED = -1
 
@@ -31,7 +31,7 @@ def check_graph_until(made_with: Mapping[str, Any], before: int) -> str | None:
     return None
 
 
-def dated_facts(facts: Located, before: int) -> tuple[np.ndarray, dict[str, int]]:
+def dated_facts(facts: LocatedFacts, before: int) -> tuple[np.ndarray, dict[str, int]]:
     """Which facts a split by time may use, and how many of each kind there are.
 
     Left out are facts without a year, and later facts of a pair of concepts that held an earlier or an undated one: the
@@ -58,7 +58,13 @@ def dated_facts(facts: Located, before: int) -> tuple[np.ndarray, dict[str, int]
 
 
 def time_report(
-    before: int, facts: Located, side: np.ndarray, drawn: Drawn, edges: EdgeLookup, until: object, kept: dict[str, int]
+    before: int,
+    facts: LocatedFacts,
+    side: np.ndarray,
+    drawn: DrawnNegatives,
+    edges: EdgeLookup,
+    until: object,
+    kept: dict[str, int],
 ) -> dict[str, Any]:
     """For the leakage report: that nothing later was fitted on, and how many test pairs were never counted together."""
     never = {}

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from cogstage.choices import Ambiguity, check_choice
 from cogstage.knowledge.facts import Facts
-from cogstage.knowledge.matching import Matched, Matcher, Names
+from cogstage.knowledge.matching import Matcher, MatchResult, Names
 from cogstage.knowledge.relation_map import UMLS_RELATIONS, UMLS_TYPES, read_relation_map, read_types
 from cogstage.knowledge.source_facts import SourceStatement, facts_of_statements
 from cogstage.knowledge.streams import batches, find_files
@@ -136,7 +136,7 @@ def facts_from_umls(
     progress.done(f"{named.rows:,} names in {language}")
 
     types = _types(files["MRSTY.RRF"], concepts | (matcher.voted if matcher else set()), bad)
-    matched = Matched() if matcher is None else matcher.decide(frozenset(named.identifiers), types)
+    matched = MatchResult() if matcher is None else matcher.decide(frozenset(named.identifiers), types)
 
     def stated() -> Iterator[SourceStatement]:
         for statement in statements.elements():

@@ -95,10 +95,11 @@ class Config(Options):
 
     ppmi_shift: float = option(0.0, "stage 1: subtracted from PPMI before the cut at zero")
     ppmi_smoothing: float = option(1.0, "stage 1: exponent of the context distribution; 1 is off")
-    recall_batch: int = option(512, "stage 1: nodes per batch of L_n")
     recall_passes: int = option(12, "stage 1: passes over the nodes")
     recall_rate: float = option(5e-3, "stage 1: learning rate")
     fact_weight: float = option(2.0, "stage 1: weight of the training facts beside PPMI in the fact-aware vectors")
+
+    other_facts: float = option(0.1, "stages 2 and 3: facts of other relations used as negatives, per fact")
 
     recognition_batch: int = option(256, "stage 2: facts per batch of L_r")
     fresh_negatives: int = option(4, "stage 2: negatives drawn per fact from the relation's own heads and tails")
@@ -116,7 +117,7 @@ class Config(Options):
 
     def __post_init__(self) -> None:
         self.check_choice("world", WORLDS)
-        positive = "dimension tower associations reasons recall_batch recognition_batch pair_batch decision_epochs"
+        positive = "dimension tower associations reasons recognition_batch pair_batch decision_epochs"
         self.check_ranges(positive, "recognition_dropout")
         if self.folds == 1:
             raise UsageError("option folds=1: must be 0 or at least 2")

@@ -24,15 +24,13 @@ from torch.nn import functional as F
 from cogstage.model.config import Config
 from cogstage.model.recognition import CUT
 
-TAIL_CHANGED, HEAD_CHANGED = 0, 1  # the two kinds of reasons: (h, k, j) and (i, k, t)
-
 
 @dataclass(frozen=True)
-class Weighed:
+class WeighedReasons:
     """Every possible reason of a batch of questions and the decision that the strongest make."""
 
     weight: Tensor  # (B, 2, N) a
-    contribution: Tensor  # (B, 2·N·K) c, in the order (kind, association, relation)
+    contribution: Tensor  # (B, 2·N·K) c, by kind, (h, k, j) or (i, k, t), association and relation
     strongest_for: Tensor  # (B, n+1) positions of the largest c, largest first; the last is the one that steps in
     strongest_against: Tensor  # (B, n+1) positions of the smallest c, smallest first
     baseline: Tensor  # () b
@@ -61,7 +59,7 @@ class Decision(nn.Module):
         self.pair = nn.Parameter(torch.zeros(many, 2))  # δ, ε (Q, 2)
         self.bias = nn.Parameter(torch.zeros(many))  # b (Q,)
 
-    def forward(self, likeness: Tensor, score: Tensor, known: Tensor, pair: Tensor, q: int) -> Weighed:
+    def forward(self, likeness: Tensor, score: Tensor, known: Tensor, pair: Tensor, q: int) -> WeighedReasons:
         """Weigh the reasons of questions: ℓ (B, 2, N), s and known (B, 2, N, K), PPMI and cosine (B, 2)."""
         weight = (likeness * self.sharpness[q].exp()[:, None]).softmax(2)  # a (B, 2, N)
         evidence = score.where(score > 0, score / 4) * self.value[q]  # w·φ(s) (B, 2, N, K)
@@ -71,14 +69,14 @@ class Decision(nn.Module):
         contribution = (self.scale[q].exp()[:, None] * weight)[..., None] * value
         return self.decide(weight, contribution.flatten(1), pair * self.pair[q], q)
 
-    def decide(self, weight: Tensor, contribution: Tensor, pair: Tensor, q: int) -> Weighed:
+    def decide(self, weight: Tensor, contribution: Tensor, pair: Tensor, q: int) -> WeighedReasons:
         """The sum of e (B, 2) and the strongest of c (B, P)."""
         count = min(self.reasons + 1, contribution.shape[1])
         best, worst = contribution.topk(count, dim=1), contribution.topk(count, dim=1, largest=False)
         n = self.reasons
         reasons = best.values[:, :n].clamp(min=0).sum(1) + worst.values[:, :n].clamp(max=0).sum(1)
         logit = self.bias[q] + pair.sum(1) + reasons
-        return Weighed(weight, contribution, best.indices, worst.indices, self.bias[q], pair, logit)
+        return WeighedReasons(weight, contribution, best.indices, worst.indices, self.bias[q], pair, logit)
 
     @torch.no_grad()
     def keep_signs(self) -> None:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from cogstage.model.config import Config
-from cogstage.model.decision import Decision, Weighed
+from cogstage.model.decision import Decision, WeighedReasons
 from cogstage.model.recall import Associations, Recall
 from cogstage.model.recognition import Knowledge, Recognition, Views, features
 
@@ -22,7 +22,7 @@ PER_TERM = ("recall.term", "recall.context", "recognition.offset", "recognition.
 
 
 @dataclass(frozen=True)
-class Ready:
+class PreparedRecognition:
     """One recognition, ready to be asked: its views of all terms and the associations by both towers."""
 
     recognition: Recognition
@@ -42,7 +42,7 @@ class Answer:
     score: Tensor  # (B, 2, N, K) s_k of (h, j) and of (i, t)
     known: Tensor  # (B, 2, N, K)
     pair: Tensor  # (B, 2) PPMI and cosine of head and tail
-    weighed: Weighed
+    weighed: WeighedReasons
 
 
 class Network(nn.Module):
@@ -73,15 +73,21 @@ class Network(nn.Module):
         make = (Recognition(self.config, len(self.recall.term), self.relations, self.ordered) for _ in range(count))
         self.folds = nn.ModuleList(make)
 
-    def ready(self, candidates: Tensor, fold: int | None = None) -> Ready:
+    def ready(self, candidates: Tensor, fold: int | None = None) -> PreparedRecognition:
         """Views and associations as the vectors are now; ``fold`` is the part of the facts not seen."""
         recognition = self.recognition if fold is None else cast(Recognition, self.folds[fold])
         views, count = recognition.views(self.recall.term), self.config.associations
         likest = (Associations(tower, candidates, count) for tower in (views.head, views.tail))
-        return Ready(recognition, views, *likest)
+        return PreparedRecognition(recognition, views, *likest)
 
     def forward(
-        self, head: Tensor, tail: Tensor, target: int, ready: Ready, knowledge: Knowledge, hidden: int | None = None
+        self,
+        head: Tensor,
+        tail: Tensor,
+        target: int,
+        ready: PreparedRecognition,
+        knowledge: Knowledge,
+        hidden: int | None = None,
     ) -> Answer:
         """Decide questions of one relation: (B,), (B,). Facts of the fold ``hidden`` are not known."""
         q = self.decision.targets.index(target)

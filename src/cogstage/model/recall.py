@@ -26,6 +26,7 @@ from cogstage.model.fast.recall import cross_entropy
 from cogstage.model.fast.svd import truncated_svd
 
 FEW = 4  # facts of a term at which ρ trusts them half as much as it ever does
+BATCH = 512  # nodes per step of L_n
 CHUNK = 1 << 22  # likenesses held at once: 16 MB in float32
 
 
@@ -97,7 +98,7 @@ class Recall(nn.Module):
 
 
 @dataclass(frozen=True)
-class SideBySide:
+class PpmiWithFacts:
     """A = [P | λ·F] (V, V + C), known by its products; F has a column for each (k, j) with facts."""
 
     ppmi: Ppmi
@@ -106,7 +107,7 @@ class SideBySide:
     columns: np.ndarray  # (C,) k·V + j, sorted
 
     @classmethod
-    def of(cls, ppmi: Ppmi, facts: np.ndarray, relations: int, weight: float) -> SideBySide:
+    def from_facts(cls, ppmi: Ppmi, facts: np.ndarray, relations: int, weight: float) -> PpmiWithFacts:
         """The matrix for training facts (n, 3) of R relations; the inverse of k is k + R."""
         head, k, tail = facts.astype(np.int64).T
         terms, rows = len(ppmi.row), np.concatenate([head, tail])
@@ -138,7 +139,7 @@ class SideBySide:
 
 @dataclass(frozen=True)
 class _Turned:
-    matrix: SideBySide
+    matrix: PpmiWithFacts
 
     def __matmul__(self, dense: np.ndarray) -> np.ndarray:
         matrix, terms = self.matrix, len(self.matrix.scale)
@@ -154,7 +155,7 @@ def _inverse(length: np.ndarray) -> np.ndarray:
     return found
 
 
-def fact_vectors(matrix: SideBySide, dimension: int, seed: int) -> np.ndarray:
+def fact_vectors(matrix: PpmiWithFacts, dimension: int, seed: int) -> np.ndarray:
     """ρ (V, d) float32 from A; columns beyond the rank of A are 0."""
     count = min(dimension, min(matrix.shape) - 1)
     vectors = np.zeros((matrix.shape[0], dimension), np.float32)
@@ -169,11 +170,14 @@ class Associations:
 
     def __init__(self, tower: Tensor, candidates: Tensor, count: int) -> None:
         """``tower`` (V, w) are all terms' vectors, ``candidates`` (C,) the terms that may be associated."""
-        centred = F.normalize(tower - tower[candidates].mean(0), dim=1)
+        centred = tower - tower[candidates].mean(0)
+        centred /= centred.norm(dim=1, keepdim=True).clamp_min(1e-12)
         self._tower, self._candidates = centred, candidates
         self._of_candidates = centred[candidates]  # (C, w)
         self._count = min(count, max(len(candidates) - 1, 0))
-        self._row = torch.full((len(tower),), -1, dtype=torch.long)  # a term's row in the tables below
+        self._place = torch.full((len(tower),), -1)  # of a term among the candidates
+        self._place[candidates] = torch.arange(len(candidates))
+        self._row = torch.full((len(tower),), -1)  # a term's row in the tables below
         self._ids = torch.empty(0, self._count, dtype=torch.long)
         self._likeness = torch.empty(0, self._count, dtype=tower.dtype)
 
@@ -189,7 +193,9 @@ class Associations:
 
     def _likest(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
         likeness = self._tower[nodes] @ self._of_candidates.T  # (n, C)
-        likeness.masked_fill_(nodes[:, None] == self._candidates, -2.0)  # not the term itself
+        place = self._place[nodes]
+        (own,) = (place >= 0).nonzero(as_tuple=True)
+        likeness[own, place[own]] = -2.0  # not the term itself
         best = likeness.topk(self._count, dim=1)
         return self._candidates[best.indices], best.values
 

@@ -5,7 +5,8 @@
     s_k(i,j)   = c·a_iᵀ·M_k·z_j + γ_k·PPMI(i,j) + b_k + 50·ω_k·o(i,j),      s_NA = 0
     s_k⁻¹(i,j) = s_k(j,i)
     p(k|i,j)   = σ(s_k(i,j))
-    L_r        = weighted logistic loss of s_k: 1 for facts, 0 for training, typed and random negatives
+    L_r        = weighted logistic loss of s_k: 1 for facts, 0 for training, typed and random negatives and for facts
+                 of other relations
 
 o(i,j) = -o(j,i) in [-1, 1] says whether patients have i before j; a graph without order in time has no ω.
 In a decision s_k is cut to ±6; a known fact has s_k = 6, and a relation between types that it never joins has s_k = 0.
@@ -23,10 +24,12 @@ from torch.nn import functional as F
 from cogstage.graph.pair_counts import PairCounts
 from cogstage.graph.pair_order import PairOrder
 from cogstage.model.config import Config
+from cogstage.model.fast.memory import late_zeros
 from cogstage.model.fast.recognition import recognise
 from cogstage.triples import TripleIndex, UsualTypes
 
 CUT = 6.0  # |s_k| in a decision at most
+ROWS = 1 << 13  # terms whose towers are computed together
 ORDER_SCALE = 50.0  # of ω: o is small and the steps of training are few, so ω must move fast
 
 
@@ -71,13 +74,14 @@ class Recognition(nn.Module):
         self.ppmi = nn.Parameter(torch.zeros(relations))  # γ (R,)
         self.bias = nn.Parameter(torch.zeros(relations))  # b (R,)
         self.order = nn.Parameter(torch.zeros(relations)) if ordered else None  # ω (R,)
-        self.offset = nn.Parameter(torch.zeros(terms, 2 * d))  # δ (V, 2d)
-        self.fact_vectors = nn.Parameter(torch.zeros(terms, d), requires_grad=False)  # ρ (V, d)
+        self.offset = nn.Parameter(late_zeros(terms, 2 * d))  # δ (V, 2d)
+        self.fact_vectors = nn.Parameter(late_zeros(terms, d), requires_grad=False)  # ρ (V, d)
         self.scale = 0.25 * (128 / w) ** 0.5  # c
 
     def inputs(self, recalled: Tensor, nodes: Tensor) -> Tensor:
         """x of some terms: υ (V, d), (T,) -> (T, 2d)."""
-        directions = [F.normalize(vectors[nodes], dim=1) for vectors in (recalled.detach(), self.fact_vectors)]
+        known = (vectors.index_select(0, nodes) for vectors in (recalled.detach(), self.fact_vectors))
+        directions = [F.normalize(vectors, dim=1) for vectors in known]
         x: Tensor = torch.cat(directions, 1) * recalled.shape[1] ** 0.5 + F.embedding(nodes, self.offset, sparse=True)
         return x
 
@@ -107,7 +111,8 @@ class Recognition(nn.Module):
         total = head.new_zeros(())
         for k in range(self.relations):
             (chosen,) = (triples[:, 1] == k).nonzero(as_tuple=True)
-            product = ((head[triples[chosen, 0]] @ self.matrix[k]) * tail[triples[chosen, 2]]).sum(1)
+            left, right = head.index_select(0, triples[chosen, 0]), tail.index_select(0, triples[chosen, 2])
+            product = ((left @ self.matrix[k]) * right).sum(1)
             score = self.scale * product + self.ppmi[k] * ppmi[chosen] + self.bias[k]
             if self.order is not None and order is not None:
                 score = score + ORDER_SCALE * self.order[k] * order[chosen]
@@ -117,9 +122,11 @@ class Recognition(nn.Module):
     @torch.no_grad()
     def views(self, recalled: Tensor) -> Views:
         """What the scores need of every term, without dropout."""
-        training, nodes = self.training, torch.arange(len(recalled))
+        training = self.training
         self.eval()
-        head, tail = self.towers(recalled, nodes, nodes)
+        head, tail = (recalled.new_empty(len(recalled), len(bias)) for bias in (self.b_head, self.b_tail))
+        for nodes in torch.arange(len(recalled)).tensor_split(-(-len(recalled) // ROWS)):
+            head[nodes], tail[nodes] = self.towers(recalled, nodes, nodes)
         self.train(training)
         wide = self.matrix.transpose(0, 1).reshape(head.shape[1], -1) * self.scale  # (w, R·w)
         return Views((head @ wide).reshape(len(head), self.relations, -1), head, tail)

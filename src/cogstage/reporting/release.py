@@ -20,6 +20,7 @@ from cogstage.reporting.table import Table, value_text
 
 KINDS = {"graph": "Co-occurrence graph", "facts": "Facts", "dataset": "Data set", "model": "Model"}
 SPLITS = ("train", "dev", "test")
+TEST_FIGURES = "test_figures.json"  # kept by an evaluation
 NOT_STATED = "Not stated when the folder was made."
 # Shown elsewhere in the report, or of no use to its reader.
 _NOT_OPTIONS = (
@@ -149,11 +150,13 @@ def _dataset(folder: Path, made: Mapping[str, Any]) -> Contents:
 
 
 def _model(folder: Path, made: Mapping[str, Any]) -> Contents:
-    config, metrics = _json(folder / "config.json"), _json(folder / "metrics.json")
+    config, kept = _json(folder / "config.json"), folder / TEST_FIGURES
+    measured = {"dev": _json(folder / "metrics.json").get("dev")}
+    if kept.exists():
+        measured["test"] = _json(kept)["relations"]
     tables = []
-    for split in ("dev", "test"):
-        figures = metrics.get(split)
-        if isinstance(figures, Mapping) and figures:
+    for split, figures in measured.items():
+        if figures:
             shown = ("pairs", "f1", "precision", "recall", "auroc", "brier")
             names = [name for name in shown if any(name in row for row in figures.values())]
             rows = tuple((relation, *(_figure(row.get(name)) for name in names)) for relation, row in figures.items())

@@ -18,7 +18,7 @@ from cogstage.study.protocol import (
     StudyCase,
     check_source_names,
 )
-from cogstage.study.sources import Explained, Pair, Source
+from cogstage.study.sources import ExplainedPair, Pair, Source
 
 TITLES = {
     "sets": "Which reasons help you judge a prediction?",
@@ -183,7 +183,7 @@ def _sets(pair: Pair, sources: Sequence[Source], predicted: bool, per_set: int) 
     return tuple(made)
 
 
-def _forwards(said: Explained) -> tuple[ShownRationale, ...]:
+def _forwards(said: ExplainedPair) -> tuple[ShownRationale, ...]:
     """The reasons in forward direction, strongest first: inverse relations would reveal the source.
 
     Two reasons that say the same both ways count once.

@@ -17,7 +17,7 @@ FEWEST_UNITS = 10  # fewer units are too few to show agreement
 
 
 @dataclass(frozen=True)
-class Watched:
+class ReviewerStatus:
     """Progress of one reviewer."""
 
     name: str
@@ -29,10 +29,10 @@ class Watched:
 
 
 @dataclass(frozen=True)
-class Live:
+class StudyStatus:
     """Current state of the study."""
 
-    people: tuple[Watched, ...]
+    people: tuple[ReviewerStatus, ...]
     agreement: float | None
     shared: int  # answers that two or more reviewers gave to the same question
     minutes: float | None
@@ -44,7 +44,7 @@ class Live:
     cannot_judge: int
 
 
-def watch(opened: OpenStudy) -> Live:
+def watch(opened: OpenStudy) -> StudyStatus:
     """Compute the current figures."""
     found = judgements(opened)
     people = []
@@ -56,7 +56,7 @@ def watch(opened: OpenStudy) -> Live:
         done_seconds += seconds
         hasty = sum(is_hasty(j.seconds, j.questions) for j in complete)
         people.append(
-            Watched(
+            ReviewerStatus(
                 person.name,
                 opened.answers.progress(person.id),
                 float(np.median(seconds)) / 60 if seconds else None,
@@ -69,7 +69,7 @@ def watch(opened: OpenStudy) -> Live:
     signs = [sign for j in found if (sign := _first_preferred(j)) is not None]
     first, second = sum(s > 0 for s in signs), sum(s < 0 for s in signs)
     has_two_sets = len(opened.study.sources) == 2 and not opened.study.is_crossover
-    return Live(
+    return StudyStatus(
         people=tuple(people),
         agreement=agreement,
         shared=shared,

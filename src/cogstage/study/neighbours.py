@@ -13,7 +13,7 @@ import numpy as np
 
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import Dataset
-from cogstage.study.sources import Explained, Pair, Source, WeightedTriple
+from cogstage.study.sources import ExplainedPair, Pair, Source, WeightedTriple
 
 
 def reasons_of_neighbours(name: str, graph_path: Path, dataset_path: Path, pairs: Sequence[Pair], most: int) -> Source:
@@ -33,7 +33,7 @@ def reasons_of_neighbours(name: str, graph_path: Path, dataset_path: Path, pairs
         found: np.ndarray = products / np.maximum(lengths[others] * lengths[one], 1e-12)
         return found
 
-    predictions: dict[Pair, Explained] = {}
+    predictions: dict[Pair, ExplainedPair] = {}
     for pair in pairs:
         if pair[0] not in node or pair[2] not in node:
             continue
@@ -47,5 +47,5 @@ def reasons_of_neighbours(name: str, graph_path: Path, dataset_path: Path, pairs
         if best:
             reasons = tuple(WeightedTriple(names[i], pair[1], names[j], float(weight)) for weight, i, j in best)
             probability = 1.0 - float(np.prod([1.0 - min(reason.weight, 1.0) for reason in reasons]))
-            predictions[pair] = Explained(names[head], pair[1], names[tail], probability, reasons)
+            predictions[pair] = ExplainedPair(names[head], pair[1], names[tail], probability, reasons)
     return Source(name, predictions, {})

@@ -33,7 +33,7 @@ class WeightedTriple:
 
 
 @dataclass(frozen=True)
-class Explained:
+class ExplainedPair:
     """The prediction and reasons of a source for one pair, with readable names."""
 
     head: str
@@ -48,16 +48,18 @@ class Source:
     """Predictions by pair, and the labels that stand next to the records (none where the file carries no labels)."""
 
     name: str
-    predictions: Mapping[Pair, Explained]
+    predictions: Mapping[Pair, ExplainedPair]
     labels: Mapping[Pair, int]
 
 
-def explained(prediction: Prediction) -> Explained:
+def explained(prediction: Prediction) -> ExplainedPair:
     """The part of a prediction record that a study uses."""
     reasons = tuple(
         WeightedTriple(entry.head.name, entry.relation, entry.tail.name, entry.share) for entry in prediction.reasons
     )
-    return Explained(prediction.head.name, prediction.relation, prediction.tail.name, prediction.probability, reasons)
+    return ExplainedPair(
+        prediction.head.name, prediction.relation, prediction.tail.name, prediction.probability, reasons
+    )
 
 
 def pair_of(prediction: Prediction) -> Pair:
@@ -101,7 +103,7 @@ def read_source(
 
 def read_records(name: str, path: Path) -> Source:
     """Prediction records, one JSON object per line, each with an optional ``label`` (0 or 1) next to its own fields."""
-    predictions: dict[Pair, Explained] = {}
+    predictions: dict[Pair, ExplainedPair] = {}
     labels: dict[Pair, int] = {}
     with open_bytes(path) as handle:
         for number, raw in enumerate(handle, start=1):
@@ -159,7 +161,7 @@ def read_reasons(name: str, path: Path) -> Source:
     if not reasons:
         raise CogstageError(f"{path} contains no reasons")
     predictions = {
-        pair: Explained(about[pair][0], pair[1], about[pair][1], about[pair][2], tuple(listed))
+        pair: ExplainedPair(about[pair][0], pair[1], about[pair][1], about[pair][2], tuple(listed))
         for pair, listed in reasons.items()
     }
     return Source(name, predictions, labels)
@@ -193,7 +195,7 @@ def predictions_from_model(
     by_relation: dict[str, list[Pair]] = {}
     for pair in pairs:
         by_relation.setdefault(pair[1], []).append(pair)
-    predictions: dict[Pair, Explained] = {}
+    predictions: dict[Pair, ExplainedPair] = {}
     node = model.vocabulary.index
     most = 2 * per_set  # a triple in both directions is shown once
     for relation, chosen in by_relation.items():

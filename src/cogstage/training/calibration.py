@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 LOG_SLOPES = (-7.0, 4.0)  # the range keeps a separable dev set finite
 
@@ -24,6 +23,8 @@ class Calibration:
     @classmethod
     def fit(cls, logit: np.ndarray, label: np.ndarray) -> Calibration:
         """Fit on dev pairs with at least one positive and one negative."""
+        from scipy.optimize import minimize_scalar
+
         logit, label = np.asarray(logit, np.float64), np.asarray(label, np.float64)
         positives = int(label.sum())
         if not 0 < positives < len(label):

@@ -18,9 +18,10 @@ from cogstage.graph.pair_order import PairOrder
 from cogstage.graph.ppmi import Ppmi
 from cogstage.knowledge.dataset import FittingView
 from cogstage.model.config import Config, Options
+from cogstage.model.fast.memory import release
 from cogstage.model.network import Network
 from cogstage.model.paper import PaperConfig
-from cogstage.model.recall import RecallTargets, SideBySide, fact_vectors
+from cogstage.model.recall import PpmiWithFacts, RecallTargets, fact_vectors
 from cogstage.model.recognition import Knowledge, Recognition
 from cogstage.progress import SILENT, Progress
 from cogstage.relations import RelationIndex
@@ -33,7 +34,7 @@ from cogstage.training.sampling import Sampler
 from cogstage.training.staged import StagedTraining
 from cogstage.training.trace import Recorder
 from cogstage.training.trainer import Progression, Trainer, TrainingMethod
-from cogstage.triples import TripleIndex, UsualTypes
+from cogstage.triples import TripleIndex, usual_types
 
 CHANCE = 0.55  # a dev AUROC below it says that nothing was learned
 
@@ -95,10 +96,10 @@ def prepare(
 ) -> StagedTraining:
     """The default model, ready to be trained; weights about to be ``restored`` need no start from the SVD."""
     ppmi, relations = graph.lazy_ppmi(config.ppmi_shift, config.ppmi_smoothing), len(view.relations)
-    sampler = Sampler(view, config, graph.n_nodes, targets, seed)
+    facts = view.train_facts()
+    usual = usual_types(graph.vocabulary.type, facts, relations)
+    sampler = Sampler(view, config, graph.n_nodes, targets, usual, seed)
     opposite = torch.from_numpy(RelationIndex(view.relations).opposite[list(targets)])
-    facts, types = view.train_facts(), graph.vocabulary.type
-    usual = UsualTypes(types, facts, relations) if any(types) else None
     index = TripleIndex(facts, relations, graph.n_nodes, sampler.fact_folds)
     knowledge = Knowledge(PairCounts.from_graph(graph), index, usual, order=PairOrder.from_graph(graph))
     with torch.random.fork_rng():
@@ -108,6 +109,7 @@ def prepare(
         if not restored:
             network.recall.start_from_svd(ppmi, seed)
             place_facts(network, ppmi, sampler, seed)
+            release()
         recall_targets = RecallTargets.from_ppmi(ppmi)  # after the SVD, so that their memory does not add up
         _warn(graph, recall_targets, sampler, config, progress)
         return StagedTraining(network, recall_targets, knowledge, sampler, view, processes)
@@ -118,7 +120,7 @@ def place_facts(network: Network, ppmi: Ppmi, sampler: Sampler, seed: int) -> No
     """Give every recognition its ρ, made from the facts that it may learn from and no others."""
     config = network.config
     for fold, recognition in enumerate([network.recognition, *network.folds], start=-1):
-        matrix = SideBySide.of(ppmi, sampler.facts(fold), network.relations, config.fact_weight)
+        matrix = PpmiWithFacts.from_facts(ppmi, sampler.facts(fold), network.relations, config.fact_weight)
         vectors = fact_vectors(matrix, config.dimension, seed)
         cast(Recognition, recognition).fact_vectors.copy_(torch.from_numpy(vectors))
 
@@ -137,7 +139,7 @@ def _train_default(
     restored = options.resume and checkpoint is not None and checkpoint.exists
     method = prepare(graph, view, targets, config, seed, processes, options.progress, restored)
     state, metrics = _run(method, seed, options, processes, recorder, checkpoint)
-    return Trained(method.network.eval(), _calibrations(method), {**metrics, **_course(state)})
+    return Trained(method.network.eval(), _calibrations(method), {**metrics, **_history(state)})
 
 
 def _train_paper(
@@ -160,7 +162,7 @@ def _train_paper(
             method = PaperTraining(config, ppmi, view, name, processes=processes)
         checkpoint = _checkpoint(options, name if len(targets) > 1 else "")
         state, figures = _run(method, seed, options, processes, recorder, checkpoint)
-        networks[str(target)], metrics[name] = method.network.eval(), {**figures, **_course(state)}
+        networks[str(target)], metrics[name] = method.network.eval(), {**figures, **_history(state)}
         calibration |= _calibrations(method)
     dev = {name: figures["dev"][name] for name, figures in metrics.items()}
     first = next(iter(metrics.values()))
@@ -197,7 +199,7 @@ def _calibrations(method: TrainingMethod) -> dict[str, Calibration]:
     return {method.relations[target]: Calibration.fit(*method.dev_logits(target)) for target in method.targets}
 
 
-def _course(state: Progression) -> dict[str, Any]:
+def _history(state: Progression) -> dict[str, Any]:
     return {
         "kept_epoch": state.kept_epoch,
         "epochs": state.epoch,

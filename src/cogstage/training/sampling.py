@@ -1,19 +1,20 @@
 """Batches for the default model's losses. Only training facts and pairs are drawn from.
 
-Negatives avoid training facts, in either direction, and nothing else: dev and test are not known to a fitter.
+Negatives avoid training facts, in either direction, and nothing else: dev and test are not known to a fitter. A few
+are training facts of another relation: without them a model learns which terms are related, but not how.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from cogstage.errors import UsageError
 from cogstage.knowledge.dataset import FittingView
 from cogstage.model.config import Config
-from cogstage.triples import TripleIndex
+from cogstage.triples import TripleIndex, UsualTypes
 
 RANDOM_WEIGHT = 0.25  # weight in L_r of a pair of random candidates
 
@@ -53,16 +54,21 @@ class _Part:
     tails: np.ndarray  # (2F,) tails by relation, as often as they occur; heads are tails of the inverse
     begin: np.ndarray  # (2R+1,) where each relation's tails begin
     negatives: np.ndarray  # (N, 3) head, relation, tail of training negatives
+    others: np.ndarray  # (O, 3) pairs that hold other relations only, sorted by the relation that they do not hold
+    others_begin: np.ndarray  # (R+1,) where each relation's rows of ``others`` begin
 
 
-class Sampler:
-    """Draws from a :class:`FittingView`, always with the generator it is given.
+class TripleSampler:
+    """Draws facts and negatives for L_r from a :class:`FittingView`, always with the generator it is given.
 
     With ``folds`` the training pairs are divided by pair of terms; a batch of fold f contains nothing of that part.
     """
 
-    def __init__(self, view: FittingView, config: Config, terms: int, targets: Sequence[int], seed: int = 0) -> None:
+    def __init__(
+        self, view: FittingView, config: Config, terms: int, types: UsualTypes | None = None, seed: int = 0
+    ) -> None:
         self._view, self._config, self._relations, self._terms = view, config, len(view.relations), terms
+        self._types = types
         given = view.train_facts()
         if not len(given):
             raise UsageError("the data set has no training facts; build it on facts that the graph's terms hold")
@@ -81,7 +87,6 @@ class Sampler:
         self._parts = {-1: self._part(facts, negatives, -1)}
         for fold in range(config.folds):
             self._parts[fold] = self._part(facts, negatives, fold)
-        self.train, self.dev = (self._labelled(split, targets) for split in ("train", "dev"))
 
     @property
     def fact_folds(self) -> np.ndarray | None:
@@ -139,7 +144,88 @@ class Sampler:
         both = np.concatenate([facts, facts[:, [2, 1, 0]] + np.array([0, self._relations, 0])])
         order = np.argsort(both[:, 1], kind="stable")
         begin = np.searchsorted(both[order, 1], np.arange(2 * self._relations + 1))
-        return _Part(facts, both[order, 2], begin, negatives)
+        others = self._others(facts)
+        return _Part(
+            facts,
+            both[order, 2],
+            begin,
+            negatives,
+            others,
+            np.searchsorted(others[:, 1], np.arange(self._relations + 1)),
+        )
+
+    def _others(self, facts: np.ndarray) -> np.ndarray:
+        """Triples that are no training facts, of a pair that holds another relation and has fitting types (O, 3)."""
+        head, tail = np.unique(np.concatenate([facts[:, [0, 2]], facts[:, [2, 0]]]), axis=0).T
+        free = ~self._known.relations_of(head, tail)[:, : self._relations]
+        if self._types is not None:
+            free &= self._types.allowed(head, tail)[:, : self._relations]
+        relation, pair = np.nonzero(free.T)
+        return np.stack([head[pair], relation, tail[pair]], 1)
+
+    def triple_batch(self, rng: np.random.Generator, fold: int = -1) -> TripleBatch:
+        """Facts drawn at random, with negatives."""
+        facts = self._parts[fold].facts
+        return self.with_negatives(facts[rng.integers(len(facts), size=self._config.recognition_batch)], rng, fold)
+
+    def with_negatives(self, facts: np.ndarray, rng: np.random.Generator, fold: int = -1) -> TripleBatch:
+        """Facts (weight 1), training negatives and typed ones (sharing a weight of 1 per fact), pairs that hold other
+        relations (weight 1) and random pairs.
+        """
+        part, count, fresh = self._parts[fold], len(facts), self._config.fresh_negatives
+        relation = np.repeat(facts[:, 1], fresh)
+        heads, tails = self._own(part, relation + self._relations, rng), self._own(part, relation, rng)
+        typed = np.stack([heads, relation, tails], 1)
+        anything = self.candidates[rng.integers(len(self.candidates), size=(count, 2))]
+        loose = np.stack([anything[:, 0], facts[:, 1], anything[:, 1]], 1)
+        negatives = part.negatives[rng.integers(len(part.negatives), size=count if len(part.negatives) else 0)]
+        others = self._draw_others(part, facts[: round(self._config.other_facts * count), 1], rng)
+        groups = [facts, negatives, self._unknown(typed, fold), others, self._unknown(loose, fold)]
+        share = 1.0 / (1 + fresh)
+        weight = np.repeat([1.0, share, share, 1.0, RANDOM_WEIGHT], [len(rows) for rows in groups])
+        triples = np.concatenate(groups)
+        label = np.arange(len(triples)) < count
+        return TripleBatch(triples, label.astype(np.float32), weight.astype(np.float32))
+
+    def _draw_others(self, part: _Part, relation: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """For each of these relations a pair that holds only others, where there is one."""
+        begin, size = part.others_begin[relation], np.diff(part.others_begin)[relation]
+        at = begin + (rng.random(len(relation)) * size).astype(np.int64)
+        drawn: np.ndarray = part.others[at[size > 0]]
+        return drawn
+
+    def _own(self, part: _Part, relation: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """A tail of each relation, as often as it occurs."""
+        begin, size = part.begin[relation], np.diff(part.begin)[relation]
+        at = np.minimum(begin + (rng.random(len(relation)) * size).astype(np.int64), len(part.tails) - 1)
+        drawn: np.ndarray = part.tails[at]
+        return drawn
+
+    def _unknown(self, triples: np.ndarray, fold: int) -> np.ndarray:
+        """Those triples that join two different terms, are no training fact and not of the fold."""
+        head, tail = triples[:, 0], triples[:, 2]
+        free = (head != tail) & ~self._known.joined(head, tail)
+        if fold >= 0:
+            free &= self._fold_of(head, tail) != fold
+        kept: np.ndarray = triples[free]
+        return kept
+
+
+class Sampler(TripleSampler):
+    """Draws labelled pairs of some relations for L_p, too."""
+
+    def __init__(
+        self,
+        view: FittingView,
+        config: Config,
+        terms: int,
+        targets: Sequence[int],
+        types: UsualTypes | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(view, config, terms, types, seed)
+        self.train, self.dev = (self._labelled(split, targets) for split in ("train", "dev"))
+        self.train = self._with_others(self.train, targets, np.random.default_rng([seed, 78]))
 
     def _labelled(self, split: str, targets: Sequence[int]) -> PairBatch:
         parts = [(target, self._view.pairs(self._view.relations[target], split)) for target in targets]
@@ -155,6 +241,21 @@ class Sampler:
         if self._config.folds and split == "train":
             fold = self._fold_of(head, tail)
         return PairBatch(head, tail, number, label, fold, np.arange(len(head)))
+
+    def _with_others(self, train: PairBatch, targets: Sequence[int], rng: np.random.Generator) -> PairBatch:
+        """The training pairs, and beside each target's positives a share of pairs that hold other relations."""
+        part, parts = self._parts[-1], [train]
+        for target in targets:
+            begin, end = part.others_begin[target : target + 2]
+            positives = ((train.target == target) & (train.label == 1)).sum()
+            count = min(end - begin, round(self._config.other_facts * int(positives)))
+            head, number, tail = part.others[begin + rng.choice(end - begin, count, replace=False)].T
+            fold = self._fold_of(head, tail) if self._config.folds else np.full(count, -1)
+            parts.append(PairBatch(head, tail, number, np.zeros(count, np.float32), fold, number))
+        joined = PairBatch(
+            *(np.concatenate([getattr(one, entry.name) for one in parts]) for entry in fields(PairBatch))
+        )
+        return replace(joined, row=np.arange(len(joined)))
 
     def pair_batches(self, rng: np.random.Generator, least: float = 0.0) -> list[PairBatch]:
         """The training pairs of an epoch, shuffled; each batch is of one relation and one fold.
@@ -173,36 +274,3 @@ class Sampler:
                 chosen = order[group == value]
                 batches += [train[chosen[begin : begin + size]] for begin in range(0, len(chosen), size)]
         return [batches[at] for at in rng.permutation(len(batches))]
-
-    def triple_batch(self, rng: np.random.Generator, fold: int = -1) -> TripleBatch:
-        """Facts (weight 1); training negatives and typed ones, which share a weight of 1 per fact; random pairs."""
-        part, count, fresh = self._parts[fold], self._config.recognition_batch, self._config.fresh_negatives
-        facts = part.facts[rng.integers(len(part.facts), size=count)]
-        relation = np.repeat(facts[:, 1], fresh)
-        heads, tails = self._own(part, relation + self._relations, rng), self._own(part, relation, rng)
-        typed = np.stack([heads, relation, tails], 1)
-        anything = self.candidates[rng.integers(len(self.candidates), size=(count, 2))]
-        loose = np.stack([anything[:, 0], facts[:, 1], anything[:, 1]], 1)
-        negatives = part.negatives[rng.integers(len(part.negatives), size=count if len(part.negatives) else 0)]
-        groups = [facts, negatives, self._unknown(typed, fold), self._unknown(loose, fold)]
-        share = 1.0 / (1 + fresh)
-        weight = np.repeat([1.0, share, share, RANDOM_WEIGHT], [len(rows) for rows in groups])
-        triples = np.concatenate(groups)
-        label = np.arange(len(triples)) < count
-        return TripleBatch(triples, label.astype(np.float32), weight.astype(np.float32))
-
-    def _own(self, part: _Part, relation: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """A tail of each relation, as often as it occurs."""
-        begin, size = part.begin[relation], np.diff(part.begin)[relation]
-        at = np.minimum(begin + (rng.random(len(relation)) * size).astype(np.int64), len(part.tails) - 1)
-        drawn: np.ndarray = part.tails[at]
-        return drawn
-
-    def _unknown(self, triples: np.ndarray, fold: int) -> np.ndarray:
-        """Those triples that join two different terms, are no training fact and not of the fold."""
-        head, tail = triples[:, 0], triples[:, 2]
-        free = (head != tail) & ~self._known.joined(head, tail)
-        if fold >= 0:
-            free &= self._fold_of(head, tail) != fold
-        kept: np.ndarray = triples[free]
-        return kept

@@ -18,9 +18,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from cogstage.knowledge.dataset import FittingView
-from cogstage.model.decision import Weighed
-from cogstage.model.network import Network, Ready
-from cogstage.model.recall import RecallTargets
+from cogstage.model.decision import WeighedReasons
+from cogstage.model.fast.memory import release
+from cogstage.model.network import Network, PreparedRecognition
+from cogstage.model.recall import BATCH, RecallTargets
 from cogstage.model.recognition import Knowledge, Recognition, features
 from cogstage.progress import SILENT, Progress
 from cogstage.training.distributed import Processes
@@ -51,7 +52,7 @@ class Phase:
 
 
 @dataclass(frozen=True)
-class Seen:
+class PairInputs:
     """What the decisions see of all pairs of a split; it stays the same while stage 3 learns."""
 
     likeness: Tensor  # (n, 2, N)
@@ -80,8 +81,9 @@ class StagedTraining:
         self._recall_targets, self._processes = recall_targets, processes or Processes()
         self._data_hash = self._hash(view)
         self._candidates = torch.from_numpy(sampler.candidates)
-        self._ready: tuple[int, Ready] | None = None  # one fold's at a time; -1 is the recognition that is kept
-        self._seen: dict[str, Seen] = {}  # by split
+        # One fold's at a time; -1 is the recognition that is kept.
+        self._ready: tuple[int, PreparedRecognition] | None = None
+        self._seen: dict[str, PairInputs] = {}  # by split
         self._resumed = False
         phases = self._plan()
         self._rounds = [(phase, begin) for phase in phases for begin in range(0, phase.steps, phase.per_round)]
@@ -89,7 +91,7 @@ class StagedTraining:
 
     def _plan(self) -> list[Phase]:
         config, sampler = self.network.config, self.sampler
-        nodes = -(-len(self._recall_targets.nodes) // config.recall_batch)
+        nodes = -(-len(self._recall_targets.nodes) // BATCH)
         phases = [Phase(1, "Stage 1, recall", config.recall_passes * nodes, BLOCK)]
         for fold in range(-1, config.folds):
             steps = config.recognition_passes * -(-len(sampler.facts(fold)) // config.recognition_batch)
@@ -128,6 +130,8 @@ class StagedTraining:
             self._recall_targets = RecallTargets.empty()  # the largest thing that is held, and no longer needed
         if phase.stage < 3:
             self._forget()  # stage 3 asks recognitions that no longer move
+        if begin == 0:
+            release()  # what the phase before needed
         if phase.stage == 3 or begin == 0 or self._resumed:
             progress.start(phase.title, phase.per_round if phase.stage == 3 else phase.steps - begin)
         self._resumed = False
@@ -141,7 +145,7 @@ class StagedTraining:
 
     def _losses(self, phase: Phase, begin: int, rng: np.random.Generator, tick: Callable[[], None]) -> Iterator[Tensor]:
         """The losses of a round, each computed after the step before it."""
-        config, nodes = self.network.config, self._recall_targets.nodes
+        nodes = self._recall_targets.nodes
         if phase.stage == 3:
             for batch in self.sampler.pair_batches(rng, self._least):
                 tick()
@@ -152,7 +156,7 @@ class StagedTraining:
         for _ in range(begin, min(begin + phase.per_round, phase.steps)):
             tick()
             if phase.stage == 1:
-                yield self._recall_loss(rng.choice(nodes, size=min(config.recall_batch, len(nodes)), replace=False))
+                yield self._recall_loss(rng.choice(nodes, size=min(BATCH, len(nodes)), replace=False))
             else:
                 yield self._triple_loss(recognition, self.sampler.triple_batch(rng, phase.fold))
 
@@ -215,18 +219,22 @@ class StagedTraining:
 
     def _logits(self, split: str, rows: np.ndarray, target: int) -> Tensor:
         if split not in self._seen:
-            self._seen[split] = self._look_at(self.sampler.train if split == "train" else self.sampler.dev)
-        seen, chosen = self._seen[split], torch.from_numpy(rows)
+            self._seen[split] = self.look_at(self.sampler.train if split == "train" else self.sampler.dev)
+        return self.logits_of(self._seen[split], rows, target)
+
+    def logits_of(self, seen: PairInputs, rows: np.ndarray, target: int) -> Tensor:
+        """Logits of some of the pairs that were looked at."""
+        chosen = torch.from_numpy(rows)
         given = (part[chosen] for part in (seen.likeness, seen.score, seen.known, seen.pair))
-        weighed: Weighed = self.network.decision(*given, self.targets.index(target))
+        weighed: WeighedReasons = self.network.decision(*given, self.targets.index(target))
         return weighed.logit
 
     @torch.no_grad()
-    def _look_at(self, pairs: PairBatch) -> Seen:
+    def look_at(self, pairs: PairBatch) -> PairInputs:
         """Ask the recognitions about all pairs, fold by fold, so that the views of one alone are held."""
         shape = (len(pairs), 2, min(self.network.config.associations, max(len(self._candidates) - 1, 0)))
         many = (*shape, 2 * self.network.relations)
-        seen = Seen(
+        seen = PairInputs(
             torch.empty(shape), torch.empty(many), torch.empty(many, dtype=torch.bool), torch.empty(len(pairs), 2)
         )
         for fold in np.unique(pairs.fold).tolist():
@@ -250,11 +258,12 @@ class StagedTraining:
         hidden = None if fold < 0 else fold
         if self._ready is None or self._ready[0] != fold:
             self._ready = None  # before the next is made
+            release()
             self._ready = fold, self.network.ready(self._candidates, hidden)
-            asked = [part for pairs in (self.sampler.train, self.sampler.dev) for part in (pairs.head, pairs.tail)]
-            nodes = torch.from_numpy(np.unique(np.concatenate(asked)))
-            self._ready[1].like_head.find(nodes)  # all at once, whoever asks first
-            self._ready[1].like_tail.find(nodes)
+            asked = [pairs[pairs.fold == fold] for pairs in (self.sampler.train, self.sampler.dev)]
+            heads, tails = (np.unique(np.concatenate([getattr(one, end) for one in asked])) for end in ("head", "tail"))
+            self._ready[1].like_head.find(torch.from_numpy(heads))  # all at once, whoever asks first
+            self._ready[1].like_tail.find(torch.from_numpy(tails))
         ends = torch.from_numpy(head), torch.from_numpy(tail)
         return self.network(*ends, target, self._ready[1], self.knowledge, hidden)
 
@@ -268,8 +277,10 @@ class StagedTraining:
     def finish(self) -> None:
         """Drop the recognitions of the folds, and what they saw."""
         self.network.folds = torch.nn.ModuleList()
+        self._adam = self._optimiser(self._rounds[-1][0])  # the one so far holds the folds
         self._ready = None
         self._seen.pop("train", None)
+        release()
 
     def identity(self) -> dict[str, Any]:
         """Configuration, targets and a hash of graph and training pairs."""

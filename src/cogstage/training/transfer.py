@@ -26,7 +26,7 @@ from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.ppmi import Ppmi
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.model.network import PER_TERM, Network
-from cogstage.model.recall import RecallTargets, SideBySide
+from cogstage.model.recall import BATCH, PpmiWithFacts, RecallTargets
 from cogstage.training.distributed import Processes
 from cogstage.training.fitting import few_threads
 from cogstage.training.optimiser import Adam
@@ -71,14 +71,14 @@ def move_network(
     return moved.eval()
 
 
-def _matrix(network: Network, graph: Graph, facts: Triples) -> SideBySide:
+def _matrix(network: Network, graph: Graph, facts: Triples) -> PpmiWithFacts:
     config = network.config
     ppmi = graph.lazy_ppmi(config.ppmi_shift, config.ppmi_smoothing)
     rows = np.stack([facts.head, facts.relation, facts.tail], 1)
-    return SideBySide.of(ppmi, rows, network.relations, config.fact_weight)
+    return PpmiWithFacts.from_facts(ppmi, rows, network.relations, config.fact_weight)
 
 
-def _move_fact_vectors(vectors: np.ndarray, own: SideBySide, other: SideBySide, place: np.ndarray) -> np.ndarray:
+def _move_fact_vectors(vectors: np.ndarray, own: PpmiWithFacts, other: PpmiWithFacts, place: np.ndarray) -> np.ndarray:
     """ρ (V', d) for the other graph; columns that the own one lacks count nothing."""
     size = (vectors.astype(np.float64) ** 2).sum(axis=0)  # S
     right = own.T @ (vectors * np.divide(1.0, size**2, out=np.zeros_like(size), where=size > 1e-9))  # V/√S
@@ -126,13 +126,13 @@ def _learn_recall(network: Network, ppmi: Ppmi, seed: int) -> None:
     config, recall, targets = network.config, network.recall, RecallTargets.from_ppmi(ppmi)
     nodes = targets.nodes
     recall.context.requires_grad_(False)
-    steps = config.recall_passes * -(-len(nodes) // config.recall_batch)
+    steps = config.recall_passes * -(-len(nodes) // BATCH)
     phase = Phase(1, "Stage 1, recall", max(steps, 1), max(steps, 1))
     adam = Adam([("term", recall.term)], config.recall_rate, config.clip, {}, Processes())
     rng = np.random.default_rng([seed, 11])
     with few_threads():
         for step in range(steps):
-            chosen = rng.choice(nodes, size=min(config.recall_batch, len(nodes)), replace=False)
+            chosen = rng.choice(nodes, size=min(BATCH, len(nodes)), replace=False)
             terms = F.embedding(torch.from_numpy(chosen), recall.term, sparse=True)
             (recall.loss(terms, targets.rows(chosen)) / len(chosen)).backward()  # type: ignore[no-untyped-call]
             adam.step(phase.factor(step))

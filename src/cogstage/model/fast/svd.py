@@ -17,13 +17,16 @@ def truncated_svd(matrix: Any, rank: int, seed: int) -> tuple[np.ndarray, np.nda
     """
     basis = np.random.RandomState(seed).normal(size=(matrix.shape[1], rank + OVERSAMPLES))
     for _ in range(ITERATIONS):  # LU keeps the columns apart, and is cheaper than QR
-        basis = linalg.lu(matrix @ basis, permute_l=True, overwrite_a=True, check_finite=False)[0]
-        basis = linalg.lu(matrix.T @ basis, permute_l=True, overwrite_a=True, check_finite=False)[0]
-    basis = linalg.qr(matrix @ basis, mode="economic", overwrite_a=True, check_finite=False)[0]
+        for turned in (matrix, matrix.T):
+            basis = turned @ basis  # by itself, so that the former basis is not held any longer
+            basis = linalg.lu(basis, permute_l=True, overwrite_a=True, check_finite=False)[0]
+    basis = matrix @ basis
+    basis = linalg.qr(basis, mode="economic", overwrite_a=True, check_finite=False)[0]
     small = (matrix.T @ basis).T  # (rank + oversamples, m)
     inner, size, right = linalg.svd(small, full_matrices=False, overwrite_a=True)
+    del small
     left = basis @ inner
-    del basis, small  # the results are as large
+    del basis  # the results are as large
     sign = np.sign([column[np.abs(column).argmax()] for column in left.T])
     left *= sign
     right *= sign[:, None]
