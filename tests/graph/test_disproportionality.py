@@ -15,7 +15,7 @@ from scipy.stats.contingency import odds_ratio, relative_risk
 from cogstage.graph.build import build_graph
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.disproportionality import Margins, Population, disproportionality
-from cogstage.graph.options import BuildOptions, Private
+from cogstage.graph.options import BuildOptions, PrivacyOptions
 from cogstage.graph.pair_counts import PairCounts
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.provenance import privacy_text
@@ -106,7 +106,7 @@ def test_margins_are_the_graphs_own(tmp_path: Path, options: BuildOptions, total
 
 
 def test_without_totals_a_pair_of_terms_is_the_unit_and_that_is_said(tmp_path: Path) -> None:
-    options = BuildOptions(window=None, private=Private(50.0, 0.1, 3))
+    options = BuildOptions(window=None, private=PrivacyOptions(50.0, 0.1, 3))
     build_graph(records(tmp_path / "r.csv"), tmp_path / "g", options=options, seed=1)
     graph = Graph.load(tmp_path / "g")
     assert Population.from_meta(graph.made_with) is None

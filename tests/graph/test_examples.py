@@ -18,7 +18,7 @@ from cogstage.graph.build import build_graph
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.kept_examples import Example, Examples
 from cogstage.graph.merge import add_documents, merge_folders
-from cogstage.graph.options import BuildOptions, Private
+from cogstage.graph.options import BuildOptions, PrivacyOptions
 
 CONCEPT = {"aspirin": "D1", "asa": "D1", "fever": "S1", "cough": "S2", "gout": "X1"}
 LEXICON = Lexicon.build([Entry(word, concept, concept.lower()) for word, concept in CONCEPT.items()])
@@ -67,8 +67,8 @@ def test_every_pair_has_the_first_documents_that_name_it(
     terms = graph.vocabulary.term
     for one, other in combinations(range(graph.n_nodes), 2):
         wanted = by_hand(some, terms[one], terms[other], unit)[:most]
-        found = graph.examples.of(other, one)
-        assert found == graph.examples.of(one, other)
+        found = graph.examples.between(other, one)
+        assert found == graph.examples.between(one, other)
         assert [(example.document, len(example.sentences) == 1) for example in found] == wanted
         assert bool(found) == bool(graph.edge([one], [other])[0] >= 0)
         for example in found:
@@ -86,7 +86,7 @@ def test_negated_mentions_are_no_examples_and_sentences_are_cut(tmp_path: Path) 
     build_graph(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, BuildOptions(keep_examples=5))
     examples = Graph.load(tmp_path / "graph").examples
     assert examples is not None
-    (only,) = examples.of(0, 1)
+    (only,) = examples.between(0, 1)
     assert only.document == "2"
     assert len(only.sentences[0]) <= gathering.LONGEST
     assert only.sentences[0].endswith("…")
@@ -99,7 +99,7 @@ def test_coded_records_give_their_identifiers(tmp_path: Path) -> None:
     build_graph(tmp_path / "records.jsonl", tmp_path / "graph", None, BuildOptions(keep_examples=5))
     examples = Graph.load(tmp_path / "graph").examples
     assert examples is not None
-    assert examples.of(0, 1) == (Example("r1", ()), Example("r2", ()))
+    assert examples.between(0, 1) == (Example("r1", ()), Example("r2", ()))
 
 
 def test_patients_must_be_asked_for_twice(tmp_path: Path) -> None:
@@ -117,11 +117,11 @@ def test_patients_must_be_asked_for_twice(tmp_path: Path) -> None:
     build_graph(files[1], tmp_path / "graph", LEXICON, options)
     graph = Graph.load(tmp_path / "graph")
     assert graph.examples is not None
-    assert len(graph.examples.of(0, 1)) == 2
+    assert len(graph.examples.between(0, 1)) == 2
     assert graph.made_with["examples"] == {"per_pair": 5, "of_patients": True}
 
 
-@pytest.mark.parametrize("more", [{"suppress_below": 2}, {"private": Private(1.0, 1e-6, 10)}])
+@pytest.mark.parametrize("more", [{"suppress_below": 2}, {"private": PrivacyOptions(1.0, 1e-6, 10)}])
 def test_not_beside_suppression_or_noise(more: dict[str, object]) -> None:
     with pytest.raises(UsageError, match="meant to hide"):
         BuildOptions(keep_examples=5, **more)  # type: ignore[arg-type]
@@ -140,7 +140,7 @@ def test_examples_stay_with_a_saved_graph_and_go_when_graphs_are_added(tmp_path:
     Graph.load(tmp_path / "a").save(tmp_path / "copy")
     copy = Graph.load(tmp_path / "copy")
     assert copy.examples is not None
-    assert copy.examples.of(0, 1) == (Example("n0", ("We saw aspirin and fever.",)),)
+    assert copy.examples.between(0, 1) == (Example("n0", ("We saw aspirin and fever.",)),)
     merge_folders([tmp_path / "a", tmp_path / "b"], tmp_path / "sum")
     merged = Graph.load(tmp_path / "sum")
     assert merged.examples is None
@@ -158,4 +158,4 @@ def test_a_mapped_file_gives_the_same(tmp_path: Path) -> None:
     mapped = Examples.load(tmp_path / "examples.arrow", graph.n_nodes)
     assert len(mapped) == len(graph.examples) > 0
     for one, other in combinations(range(graph.n_nodes), 2):
-        assert mapped.of(one, other) == graph.examples.of(one, other)
+        assert mapped.between(one, other) == graph.examples.between(one, other)

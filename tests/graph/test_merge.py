@@ -17,7 +17,7 @@ from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.build import build_graph
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.merge import add_documents, merge_folders, merge_graphs
-from cogstage.graph.options import BuildOptions, Private
+from cogstage.graph.options import BuildOptions, PrivacyOptions
 
 WORDS = ["aspirin", "fever", "cough", "gout", "rash"]
 LEXICON = Lexicon.build([Entry(word, f"C{n}", f"name of {word}") for n, word in enumerate(WORDS)])
@@ -124,7 +124,7 @@ def test_other_words_are_said(tmp_path: Path) -> None:
 
 
 def test_budgets_add_up(tmp_path: Path) -> None:
-    options = BuildOptions(unit="document", private=Private(4.0, 0.01, 2))
+    options = BuildOptions(unit="document", private=PrivacyOptions(4.0, 0.01, 2))
     for site in range(2):
         some = [(n, site, n, ["aspirin", "fever"]) for n in range(40)]
         build_graph(write_notes(tmp_path / f"{site}.jsonl", some), tmp_path / f"g{site}", LEXICON, options)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from cogstage.graph.build import build_graph
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.edges import Edges
-from cogstage.graph.options import BuildOptions, Private
+from cogstage.graph.options import BuildOptions, PrivacyOptions
 from cogstage.graph.privacy import noise_from, release, suppress
 
 DAY0 = datetime.date(2020, 1, 1)
@@ -110,7 +110,7 @@ def test_small_cells_take_the_order_of_their_pair_along() -> None:
 
 
 def test_order_gets_noise_of_its_own() -> None:
-    private, n = Private(1.0, 1e-6, 2), 20_000
+    private, n = PrivacyOptions(1.0, 1e-6, 2), 20_000
     order = np.full((n, 3), 500, np.int32)
     edges = Edges(np.zeros(n, np.int32), np.arange(1, n + 1, dtype=np.int32), np.full(n, 1500), None, order)
     released = next(release([edges], private, noise_from(3)))
@@ -125,7 +125,7 @@ def test_order_gets_noise_of_its_own() -> None:
 def test_private_order_counts_only_the_pairs_a_patient_gives(tmp_path: Path) -> None:
     some = [(p, d, c) for p in range(400) for d, c in ((0, "A"), (3, "B"))]
     write_records(tmp_path / "r.jsonl", some)
-    options = BuildOptions(window=None, order=True, private=Private(5.0, 1e-3, 1))
+    options = BuildOptions(window=None, order=True, private=PrivacyOptions(5.0, 1e-3, 1))
     build_graph(tmp_path / "r.jsonl", tmp_path / "g", options=options, seed=1)
     graph = Graph.load(tmp_path / "g")
     cells = graph.order(np.array([0]), np.array([1]))[0]

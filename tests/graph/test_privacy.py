@@ -18,7 +18,7 @@ from cogstage.graph.build import build_graph
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.counting import Rows
 from cogstage.graph.edges import Edges
-from cogstage.graph.options import BuildOptions, Private
+from cogstage.graph.options import BuildOptions, PrivacyOptions
 from cogstage.graph.privacy import bounded_edges, noise_from, release, threshold
 from cogstage.graph.units import number_of
 
@@ -78,7 +78,7 @@ def test_which_pairs_stay_is_even() -> None:
 
 
 def test_noise_is_discrete_laplace() -> None:
-    private = Private(0.5, 1e-6, 3)
+    private = PrivacyOptions(0.5, 1e-6, 3)
     n, true = 60_000, 1000  # far above the threshold, so that nothing is cut off
     edges = Edges(np.zeros(n, np.int32), np.arange(1, n + 1, dtype=np.int32), np.full(n, true))
     noise = np.concatenate([part.count for part in release([edges], private, noise_from(5))]) - true
@@ -90,8 +90,10 @@ def test_noise_is_discrete_laplace() -> None:
     assert (noise >= 12).mean() == pytest.approx(p**12 / (1 + p), rel=0.1)
 
 
-@pytest.mark.parametrize("private", [Private(1, 1e-6, 100), Private(0.1, 1e-5, 1), Private(8, 0.01, 5)])
-def test_threshold_holds_delta(private: Private) -> None:
+@pytest.mark.parametrize(
+    "private", [PrivacyOptions(1, 1e-6, 100), PrivacyOptions(0.1, 1e-5, 1), PrivacyOptions(8, 0.01, 5)]
+)
+def test_threshold_holds_delta(private: PrivacyOptions) -> None:
     p, tau = math.exp(-private.epsilon / private.pairs), threshold(private)
     shows = lambda least: p ** (least - 1) / (1 + p)  # noqa: E731  P(1 + noise >= least)
     assert private.pairs * shows(tau) <= private.delta
@@ -105,7 +107,7 @@ def test_private_graph_says_what_was_done_and_nothing_exact(tmp_path: Path) -> N
             text = "aspirin and fever and cough" if number else "aspirin and gout"
             record = {"doc_id": str(number), "patient_id": f"p{number // 3}", "text": text}
             handle.write(json.dumps(record) + "\n")
-    options = BuildOptions(private=Private(2.0, 1e-6, 3))
+    options = BuildOptions(private=PrivacyOptions(2.0, 1e-6, 3))
     for name in ("one", "two"):
         build_graph(tmp_path / "notes.jsonl", tmp_path / name, lexicon, options, seed=1)
     build_graph(tmp_path / "notes.jsonl", tmp_path / "spilled", lexicon, options, seed=1, memory=5_000)
@@ -131,7 +133,7 @@ def test_an_unfinished_private_build_tells_no_patient(tmp_path: Path, monkeypatc
     notes = tmp_path / "notes.jsonl"
     notes.write_text("".join(f'{{"doc_id": "{n}", "patient_id": "P{n}", "text": "gout fever"}}\n' for n in range(60)))
     lexicon, work = Lexicon.build([Entry("gout"), Entry("fever")]), tmp_path / ".graph.work"
-    options = BuildOptions(private=Private(2.0, 1e-6, 3))
+    options = BuildOptions(private=PrivacyOptions(2.0, 1e-6, 3))
     with monkeypatch.context() as patch:
         patch.setattr("cogstage.graph.build._released", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
@@ -177,14 +179,14 @@ def test_wrong_private_options() -> None:
         "1e-300,0.1,5",
     ):
         with pytest.raises(UsageError, match=r"`private` (must be|needs)"):
-            Private.parse(text)
-    assert Private.parse("1,1e-6,100") == Private(1.0, 1e-6, 100)
+            PrivacyOptions.parse(text)
+    assert PrivacyOptions.parse("1,1e-6,100") == PrivacyOptions(1.0, 1e-6, 100)
     with pytest.raises(UsageError, match="min_count"):
-        BuildOptions(private=Private(1, 1e-6, 5), min_count=3)
+        BuildOptions(private=PrivacyOptions(1, 1e-6, 5), min_count=3)
 
 
-@pytest.mark.parametrize("private", [Private(1, 1e-6, 100), Private(8, 2.3e-308, 5)])
-def test_threshold_holds_delta_with_order(private: Private) -> None:
+@pytest.mark.parametrize("private", [PrivacyOptions(1, 1e-6, 100), PrivacyOptions(8, 2.3e-308, 5)])
+def test_threshold_holds_delta_with_order(private: PrivacyOptions) -> None:
     """Everything gets the noise of twice the sensitivity; one patient's pair shows with chance delta at most."""
     scale, tau = 2 * private.pairs / private.epsilon, threshold(private, order=True)
     log_shows = math.log(private.pairs) - (tau - 1) / scale - math.log1p(math.exp(-1 / scale))
@@ -222,12 +224,14 @@ def test_a_given_seed_is_warned_of_and_recorded(tmp_path: Path) -> None:
         def say(self, line: str) -> None:
             said.append(line)
 
-    options = BuildOptions(private=Private(2.0, 1e-6, 3))
+    options = BuildOptions(private=PrivacyOptions(2.0, 1e-6, 3))
     build_graph(tmp_path / "notes.jsonl", tmp_path / "g", lexicon, options, seed=1, progress=Listener())
     assert "seed" in said[0]
     assert Graph.load(tmp_path / "g").made_with["private"]["seed"].startswith("1, given")
     build_graph(tmp_path / "notes.jsonl", tmp_path / "h", lexicon, options)
     assert "seed" not in Graph.load(tmp_path / "h").made_with["private"]
     with pytest.raises(CogstageError, match="τ = 1,775"):
-        build_graph(tmp_path / "notes.jsonl", tmp_path / "i", lexicon, BuildOptions(private=Private(1, 1e-6, 100)))
+        build_graph(
+            tmp_path / "notes.jsonl", tmp_path / "i", lexicon, BuildOptions(private=PrivacyOptions(1, 1e-6, 100))
+        )
     assert not (tmp_path / "i").exists()

@@ -10,9 +10,9 @@ from planted_secrets import SECRET, folder_holds
 
 from cogstage.graph.build import build_graph
 from cogstage.graph.cooccurrence import Graph
-from cogstage.graph.options import BuildOptions, Private
+from cogstage.graph.options import BuildOptions, PrivacyOptions
 
-PRIVATE = Private(8.0, 0.01, 3)
+PRIVATE = PrivacyOptions(8.0, 0.01, 3)
 
 
 def coded_table(folder: Path) -> Path:

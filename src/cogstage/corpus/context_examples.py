@@ -14,7 +14,7 @@ _AROUND = 80  # characters shown on each side of a mention
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class ExcludedMention:
     """A mention that does not count: why, where, and the words around it."""
 
     category: str
@@ -24,7 +24,7 @@ class LeftOut:
     where: str
 
 
-def left_out_examples(documents: Iterable[Document], annotator: Annotator, count: int = 5) -> Iterator[LeftOut]:
+def left_out_examples(documents: Iterable[Document], annotator: Annotator, count: int = 5) -> Iterator[ExcludedMention]:
     """The first ``count`` mentions of each category that ``annotator`` leaves out; reading stops when all are there."""
     shown: Counter[Context] = Counter()
     for document in documents:
@@ -34,7 +34,7 @@ def left_out_examples(documents: Iterable[Document], annotator: Annotator, count
                     continue
                 shown[category] += 1
                 start, end = mention.start, mention.end
-                yield LeftOut(
+                yield ExcludedMention(
                     str(category.name).lower(),
                     document.text[start:end],
                     " ".join(document.text[max(0, start - _AROUND) : start].split()),

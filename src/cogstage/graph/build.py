@@ -57,7 +57,7 @@ COMMON_SHOWN = 10  # common words that are named
 
 
 @dataclass(frozen=True)
-class Built:
+class BuildResult:
     """The result of a build."""
 
     nodes: int
@@ -84,7 +84,7 @@ def build_graph(
     seed: int | None = None,
     bad: BadRows | None = None,
     progress: Progress = SILENT,
-) -> Built:
+) -> BuildResult:
     """Count co-occurrences in documents and write the graph folder ``out``.
 
     Parameters
@@ -117,7 +117,7 @@ def build_graph(
 
     Returns
     -------
-    Built
+    BuildResult
         Numbers of nodes, edges, documents, units and skipped rows. The graph does not depend on the engine, the memory
         limit, the number of workers or interruptions.
 
@@ -175,7 +175,7 @@ def _build(
     lexicon: list[dict[str, str]] | None,
     roll_up: str | Path | None,
     vocabulary: str | Path | None,
-) -> Built:
+) -> BuildResult:
     """Find and count with the engine, and write the graph."""
     options, bad = job.options, job.bad
     skipped_terms = bad.count
@@ -210,7 +210,7 @@ def _build(
         nodes, edges = _write(out, job, engine, census, rolled, made_with)
     finally:
         engine.stop()
-    return Built(nodes, edges, n_documents, census.n_units, bad.count)
+    return BuildResult(nodes, edges, n_documents, census.n_units, bad.count)
 
 
 def _notice_matching(job: BuildJob, engine: Engine, census: Census) -> None:

@@ -154,7 +154,8 @@ class Graph:
     @cached_property
     def starts(self) -> np.ndarray:
         """First edge of each source, int64 (V + 1,)."""
-        return np.searchsorted(self.source, np.arange(self.n_nodes + 1)).astype(np.int64)
+        nodes = np.arange(self.n_nodes + 1, dtype=self.source.dtype)  # of another type, it would copy all edges
+        return np.searchsorted(self.source, nodes).astype(np.int64)
 
     @cached_property
     def hash(self) -> str:

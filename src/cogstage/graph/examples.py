@@ -20,7 +20,7 @@ from cogstage.graph.counting import Rows
 from cogstage.graph.folder import EDGES, EXAMPLES, read_columns
 from cogstage.graph.job import BuildJob, Nodes
 from cogstage.graph.kept_examples import SCHEMA
-from cogstage.graph.units import FoundRows, usable
+from cogstage.graph.units import DocumentRows, usable
 from cogstage.numbering import within_groups
 
 LONGEST = 400  # letters of a sentence that are kept
@@ -69,7 +69,7 @@ def _mentions(lot: list[Document], job: BuildJob, nodes: Nodes) -> Iterator[tupl
     index, sentence, term, codes = job.finder.mentions(lot, sentences=True)
     first: dict[tuple[str, str], int] = {}  # rows of one document may come apart
     place = np.array([first.setdefault((d.scope, d.doc_id), number) for number, d in enumerate(lot)], np.int64)
-    found = FoundRows(Rows.from_columns(place[index], np.where(sentence < 0, CODED, sentence), term), codes)
+    found = DocumentRows(Rows.from_columns(place[index], np.where(sentence < 0, CODED, sentence), term), codes)
     rows = job.keys.ranked(found).renumbered(nodes.of_key).distinct()
     many = np.bincount(rows.group.astype(np.int64), minlength=len(lot))
     pairs = np.cumsum(many * (many - 1) // 2)

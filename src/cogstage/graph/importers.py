@@ -147,26 +147,10 @@ def import_xmedrela(
     table = read_plain_pickle(neighbours)
     if not isinstance(table, dict) or not table:
         raise CogstageError(f"{neighbours}: expected a dictionary from term id to a list of (term id, weight)")
-    number = {node: place for place, node in enumerate(table)}
-    ends: list[tuple[int, int]] = []
-    weights: list[float] = []
-    for node, near in table.items():
-        if not isinstance(near, (list, tuple)):
-            raise CogstageError(f"{neighbours}: the entry of {node!r} is not a list of (term id, weight)")
-        for item in near:
-            if not (isinstance(item, (list, tuple)) and len(item) >= 2 and isinstance(item[1], (int, float))):
-                raise CogstageError(
-                    f"{neighbours}: the entry of {node!r} holds {str(item)[:40]}, not (term id, weight)"
-                )
-            if item[0] in number and item[0] != node and item[1] > 0:
-                ends.append((number[node], number[item[0]]))
-                weights.append(float(item[1]))
-    if not ends:
-        raise CogstageError(f"{neighbours}: no edges between its terms")
-    weight = np.array(weights)
+    ends, weight = _neighbours(table, str(neighbours))
     whole = bool(np.all(weight == np.floor(weight)))
     values = (weight if whole else np.maximum(np.round(weight * PPMI_SCALE), 1)).astype(np.int64)
-    source, target, count = _highest(np.array(ends, np.int64), values)
+    source, target, count = _highest(ends, values)
     words = _mapping(strings) if strings is not None else {}
     meant = _mapping(concepts) if concepts is not None else {}
     keys = _unique_names([(node, words.get(node, str(node))) for node in table])
@@ -179,6 +163,25 @@ def import_xmedrela(
     if not whole:
         made_with |= {"values": "ppmi", "scale": PPMI_SCALE}
     return graph_of(keys, source, target, count, None, about, made_with)
+
+
+def _neighbours(table: dict[Any, Any], where: str) -> tuple[np.ndarray, np.ndarray]:
+    """The entries of an X-MedRELA dictionary by place in it: (n, 2) ends and (n,) weights above 0."""
+    number = {node: place for place, node in enumerate(table)}
+    ends: list[tuple[int, int]] = []
+    weights: list[float] = []
+    for node, near in table.items():
+        if not isinstance(near, (list, tuple)):
+            raise CogstageError(f"{where}: the entry of {node!r} is not a list of (term id, weight)")
+        for item in near:
+            if not (isinstance(item, (list, tuple)) and len(item) >= 2 and isinstance(item[1], (int, float))):
+                raise CogstageError(f"{where}: the entry of {node!r} holds {str(item)[:40]}, not (term id, weight)")
+            if item[0] in number and item[0] != node and item[1] > 0:
+                ends.append((number[node], number[item[0]]))
+                weights.append(float(item[1]))
+    if not ends:
+        raise CogstageError(f"{where}: no edges between its terms")
+    return np.array(ends, np.int64), np.array(weights)
 
 
 def _highest(ends: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -53,7 +53,7 @@ class Examples:
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
-    def of(self, one: int, other: int) -> tuple[Example, ...]:
+    def between(self, one: int, other: int) -> tuple[Example, ...]:
         """The examples of a pair, best first."""
         wanted = min(one, other) * self.nodes + max(one, other)
         first, last = np.searchsorted(self._pair, [wanted, wanted + 1]).tolist()

@@ -14,7 +14,7 @@ from cogstage.artefact import check_target, file_hash
 from cogstage.corpus.lexicon import Lexicon
 from cogstage.corpus.readers import open_reader
 from cogstage.errors import CogstageError, UsageError
-from cogstage.graph.build import Built, build_graph
+from cogstage.graph.build import BuildResult, build_graph
 from cogstage.graph.build_inputs import resolve_options
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.edges import Edges
@@ -54,7 +54,7 @@ def merge_graphs(graphs: Sequence[Graph], names: Sequence[str] | None = None) ->
         stored.append(as_stored(Edges(node[graph.source], node[graph.target], graph.count, None, order).upward()))
     edges = add_up(np.concatenate(stored))
     vocabulary = _vocabulary(nodes.keys, graphs, maps)
-    return Graph(vocabulary, edges.source, edges.target, edges.count, _made_with(made, names), edges.order)
+    return Graph(vocabulary, edges.source, edges.target, edges.count, _made_with(made), edges.order)
 
 
 def _check_alike(made: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
@@ -101,50 +101,62 @@ def _vocabulary(terms: list[str], graphs: Sequence[Graph], maps: Sequence[np.nda
     return Vocabulary(tuple(terms), tuple(concept), tuple(name), tuple(kind), count, tuple(listed))
 
 
-def _made_with(made: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, Any]:
+def _made_with(made: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The shared options, the summed totals, and notes on the accuracy of the sums."""
-    first = dict(made[0])
-    result = {**first, "how": "merge", "licences": licences_of(*made)}
-    for total in TOTALS:
-        known = [each[total] for each in made if each.get(total) is not None]
-        if len(known) == len(made):
-            result[total] = sum(known)
-        else:
-            result.pop(total, None)
-    inputs = [each.get("inputs") for each in made]
-    if all(files is not None for files in inputs):
-        result["inputs"] = [file for files in inputs for file in files or []]
-    else:
-        result.pop("inputs", None)
+    shared = {name: value for name, value in made[0].items() if name not in (*TOTALS, "inputs")}
+    result = {**shared, "how": "merge", "licences": licences_of(*made), **_sums(made), **_ranges(made)}
+    notes = _notes(made)
+    if made[0].get("private") is not None:
+        result["private"] = _budget([each["private"] for each in made])
+        notes.append("privacy budgets are added up: they hold for a patient who is in every part")
+    result["merged"] = {"parts": len(made), "exact": not notes, "notes": notes}
+    return result
+
+
+def _sums(made: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Totals and input files, as far as all parts know theirs."""
+    known = [name for name in (*TOTALS, "inputs") if all(each.get(name) is not None for each in made)]
+    return {name: sum((each[name] for each in made), [] if name == "inputs" else 0) for name in known}
+
+
+def _ranges(made: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Corpora, years and thresholds that hold for all parts."""
+    corpora = list(dict.fromkeys(str(each["corpus"]) for each in made if each.get("corpus")))
+    years = [year for each in made for year in each.get("years") or ()]
+    cuts = [each.get("until") for each in made]
+    ranges: dict[str, Any] = {
+        "corpus": "; ".join(corpora) or None,
+        "years": [min(years), max(years)] if years else None,
+        "until": None if None in cuts else max(cut for cut in cuts if cut is not None),
+    }
+    for option, choose in (("min_count", max), ("suppress_below", min)):
+        values = [each[option] for each in made if each.get(option) is not None]
+        if values:
+            ranges[option] = choose(values)
+    return ranges
+
+
+def _notes(made: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Why the sums may differ from counts of all documents together."""
     notes = []
-    if first.get("unit") not in ("document", "sentence") or first.get("per") == "patient":
+    if made[0].get("unit") not in ("document", "sentence") or made[0].get("per") == "patient":
         notes.append("a patient, window or visit with records in several parts was counted in each of them")
     if any((each.get("min_count") or 1) > 1 or each.get("suppress_below") for each in made):
         notes.append("counts are lower bounds: what was left out of a part is not in the sum")
     if len({str([file["sha256"] for file in each.get("lexicon") or []]) for each in made}) > 1:
         notes.append("lexicons differ: a term that only one of them has was counted in that part alone")
-    for option, choose in (("min_count", max), ("suppress_below", min)):
-        values = [each[option] for each in made if each.get(option) is not None]
-        if values:
-            result[option] = choose(values)
-    corpora = list(dict.fromkeys(str(each["corpus"]) for each in made if each.get("corpus")))
-    result["corpus"] = "; ".join(corpora) or None
-    years = [year for each in made for year in each.get("years") or ()]
-    result["years"] = [min(years), max(years)] if years else None
-    cuts = [each.get("until") for each in made]
-    result["until"] = None if None in cuts else max(cut for cut in cuts if cut is not None)
-    if first.get("private") is not None:
-        budgets = [each["private"] for each in made]
-        result["private"] = {
-            **budgets[0],
-            "epsilon": sum(each["epsilon"] for each in budgets),
-            "delta": sum(each["delta"] for each in budgets),
-            "threshold": min(each["threshold"] for each in budgets),
-            "parts": budgets,
-        }
-        notes.append("privacy budgets are added up: they hold for a patient who is in every part")
-    result["merged"] = {"parts": len(made), "exact": not notes, "notes": notes}
-    return result
+    return notes
+
+
+def _budget(budgets: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The privacy of the sum, for a patient who is in every part."""
+    return {
+        **budgets[0],
+        "epsilon": sum(each["epsilon"] for each in budgets),
+        "delta": sum(each["delta"] for each in budgets),
+        "threshold": min(each["threshold"] for each in budgets),
+        "parts": list(budgets),
+    }
 
 
 def merge_folders(paths: Sequence[Path | str], out: Path | str) -> Graph:
@@ -164,7 +176,7 @@ def add_documents(
     lexicon: Paths | Lexicon | None = None,
     options: BuildOptions | None = None,
     **build: Any,
-) -> Built:
+) -> BuildResult:
     """Count documents that a graph does not have yet and write the sum to ``out``, which may be the graph itself.
 
     Files whose hash the graph records are left out. ``build`` goes to :func:`cogstage.graph.build.build_graph`.

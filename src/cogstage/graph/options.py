@@ -20,8 +20,21 @@ SIZES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 @dataclass(frozen=True)
-class Private:
-    """Differentially private release: ``epsilon`` and ``delta`` for one patient, who contributes at most ``pairs``."""
+class PrivacyOptions:
+    """Options of a differentially private release, as ``private`` of :class:`BuildOptions`.
+
+    Parameters
+    ----------
+    epsilon, delta
+        Privacy budget for one patient (or one document, if there are no patients).
+    pairs
+        Largest number of pairs that one patient contributes.
+
+    Examples
+    --------
+    >>> cs.BuildOptions(private=cs.PrivacyOptions(epsilon=1, delta=1e-6, pairs=100)).private.pairs
+    100
+    """
 
     epsilon: float
     delta: float
@@ -36,7 +49,7 @@ class Private:
             )
 
     @classmethod
-    def parse(cls, text: str) -> Private:
+    def parse(cls, text: str) -> PrivacyOptions:
         """``EPS,DELTA,M`` as the command line gives it."""
         try:
             epsilon, delta, pairs = text.split(",")
@@ -60,7 +73,7 @@ class BuildOptions:
     min_count
         Smallest number of units of a term; rarer terms are left out.
     suppress_below, private
-        Smallest number of patients (or documents) of a term or edge, and options of a differentially private release.
+        Smallest number of patients (or documents) of a term or edge, and :class:`PrivacyOptions` of a private release.
     order, lag
         Whether to count which of two terms came first, at most ``lag`` days apart (None for no limit).
     until
@@ -101,7 +114,7 @@ class BuildOptions:
     level: Level = "concept"
     min_count: int = 1
     suppress_below: int = 0
-    private: Private | None = None
+    private: PrivacyOptions | None = None
     order: bool = False
     lag: int | None = 90
     until: datetime.date | None = None

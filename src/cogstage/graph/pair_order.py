@@ -32,7 +32,8 @@ class PairOrder:
         if graph.in_order is None:
             return None
         kept = graph.in_order.any(axis=1)
-        start = np.searchsorted(graph.source[kept], np.arange(graph.n_nodes + 1)).astype(np.int64)
+        nodes = np.arange(graph.n_nodes + 1, dtype=graph.source.dtype)
+        start = np.searchsorted(graph.source[kept], nodes).astype(np.int64)
         return cls(start, graph.target[kept].astype(np.int32), graph.in_order[kept].astype(np.int32))
 
     def arrays(self) -> dict[str, np.ndarray]:

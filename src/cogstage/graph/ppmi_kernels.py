@@ -29,8 +29,12 @@ def add_squares(source, target, level, row, context, shift, squares):  # type: i
     """Add the squares of the positive values of each row to ``squares``."""
     for e in range(len(source)):
         i, j = source[e], target[e]
-        squares[i] += max(level[e] - row[i] - context[j] - shift, 0.0) ** 2
-        squares[j] += max(level[e] - row[j] - context[i] - shift, 0.0) ** 2
+        value = level[e] - row[i] - context[j] - shift
+        if value > 0:
+            squares[i] += value * value
+        value = level[e] - row[j] - context[i] - shift
+        if value > 0:
+            squares[j] += value * value
 
 
 @njit(cache=True, nogil=True)
@@ -56,8 +60,8 @@ def add_product(source, target, level, row, context, shift, turned, dense, out):
     width = dense.shape[1]
     for e in range(len(source)):
         i, j = source[e], target[e]
-        above = max(level[e] - row[i] - context[j] - shift, 0.0)
-        below = max(level[e] - row[j] - context[i] - shift, 0.0)
+        above, below = level[e] - row[i] - context[j] - shift, level[e] - row[j] - context[i] - shift
+        above, below = above if above > 0 else 0.0, below if below > 0 else 0.0
         if turned:
             above, below = below, above
         if above > 0 or below > 0:

@@ -28,10 +28,10 @@ import numpy as np
 from cogstage.graph import kernels, private_kernels
 from cogstage.graph.counting import Rows
 from cogstage.graph.edges import Edges
-from cogstage.graph.options import Private
+from cogstage.graph.options import PrivacyOptions
 
 
-def threshold(private: Private, order: bool = False) -> int:
+def threshold(private: PrivacyOptions, order: bool = False) -> int:
     """τ: the smallest noisy count that is released."""
     scale = noise_scale(private, order)
     p = math.exp(-1 / scale)
@@ -39,7 +39,7 @@ def threshold(private: Private, order: bool = False) -> int:
     return 1 + max(1, math.ceil(steps))
 
 
-def noise_scale(private: Private, order: bool = False) -> float:
+def noise_scale(private: PrivacyOptions, order: bool = False) -> float:
     """Scale of the noise: what one patient can change, divided by ε; the order in time doubles it."""
     return (2 if order else 1) * private.pairs / private.epsilon
 
@@ -64,7 +64,7 @@ def bounded_edges(rows: Rows, key: np.ndarray, most: int, seed: int, lag: int | 
     return Edges(source, target, count.astype(np.int64), count.astype(np.int64), order)
 
 
-def release(edges: Iterable[Edges], private: Private, noise: np.random.Generator) -> Iterator[Edges]:
+def release(edges: Iterable[Edges], private: PrivacyOptions, noise: np.random.Generator) -> Iterator[Edges]:
     """The edges with noise, those below the threshold left out; order, if there is any, with noise of its own."""
     for part in edges:
         ordered = part.order is not None

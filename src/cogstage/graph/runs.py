@@ -19,7 +19,7 @@ from cogstage.artefact import new_file, to_json, write_text
 from cogstage.errors import UsageError
 from cogstage.graph.counting import Rows
 from cogstage.graph.edges import Edges
-from cogstage.graph.units import FoundRows, Keys
+from cogstage.graph.units import DocumentRows, Keys
 
 ROW = np.dtype([("group", "<u8"), ("unit", "<i8"), ("term", "<i4")])
 DATED_ROW = np.dtype([*ROW.descr, ("day", "<i4")])
@@ -30,7 +30,7 @@ PLAN = "plan.json"
 
 @dataclass(frozen=True)
 class Run:
-    """Rows of the tasks ``first`` ... ``last`` (not included), sorted by group; ``codes`` as in :class:`FoundRows`."""
+    """Rows of the tasks ``first`` to ``last`` - 1, sorted by group; ``codes`` as in :class:`DocumentRows`."""
 
     path: Path
     first: int
@@ -39,7 +39,7 @@ class Run:
     codes: tuple[str, ...]
     left_out: tuple[int, ...] = ()
 
-    def rows(self, low: int = 0, high: int = 2**64) -> FoundRows:
+    def rows(self, low: int = 0, high: int = 2**64) -> DocumentRows:
         """The rows of the groups low ... high (not included)."""
         stored = np.load(self.path, mmap_mode="r")
         group = stored["group"]
@@ -47,7 +47,7 @@ class Run:
         end = int(np.searchsorted(group, np.uint64(high))) if high < 2**64 else len(group)
         part = stored[begin:end]
         rows = Rows(*(np.ascontiguousarray(part[name]) for name in part.dtype.names))
-        return FoundRows(rows, self.codes)
+        return DocumentRows(rows, self.codes)
 
     def __len__(self) -> int:
         return int(np.load(self.path, mmap_mode="r").shape[0])
@@ -99,7 +99,7 @@ class WorkFolder:
             found.append(Run(rows, about["first"], about["last"], about["documents"], codes, left_out))
         return found
 
-    def add_run(self, found: FoundRows, first: int, last: int, documents: int, name: str = "run") -> None:
+    def add_run(self, found: DocumentRows, first: int, last: int, documents: int, name: str = "run") -> None:
         """Keep the rows of some tasks, sorted by group; the run counts once its description has its name."""
         rows = found.rows.by_group()
         stored = np.empty(len(rows), ROW if rows.day is None else DATED_ROW)

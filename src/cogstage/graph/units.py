@@ -71,7 +71,7 @@ def _is_in(keys: np.ndarray, key: int) -> bool:
 
 
 @dataclass(frozen=True)
-class FoundRows:
+class DocumentRows:
     """Rows of some documents; terms from ``n_known`` on stand for ``codes``, which the lexicon does not know."""
 
     rows: Rows
@@ -111,7 +111,7 @@ class Keys:
         """The sorted keys, once they are sealed."""
         return self._ranks.keys
 
-    def ranked(self, found: FoundRows) -> Rows:
+    def ranked(self, found: DocumentRows) -> Rows:
         """Rows whose terms are ranks of keys; a row whose code has several parents becomes several."""
         numbers = np.arange(self.n_known)
         if found.codes:
@@ -143,7 +143,7 @@ class Finder:
     def __reduce__(self) -> tuple[type[Finder], tuple[Lexicon | None, BuildOptions, int]]:
         return Finder, (self.lexicon, self.options, self.salt)
 
-    def find(self, documents: Sequence[Document]) -> FoundRows:
+    def find(self, documents: Sequence[Document]) -> DocumentRows:
         """The rows of these documents, one for each mention."""
         group, unit, marks = self._places(documents)
         index, sentence, term, codes = self.mentions(documents, self.options.unit == "sentence")
@@ -152,7 +152,7 @@ class Finder:
             units = marks[index] + sentence.astype(np.int64).view(np.uint64) * SPREAD
         day = self._days(documents)[index] if self.options.order else None
         left_out = () if self.annotator is None else self.annotator.take_left_out()
-        return FoundRows(Rows.from_columns(group[index], units.view(np.int64), term, day), codes, left_out)
+        return DocumentRows(Rows.from_columns(group[index], units.view(np.int64), term, day), codes, left_out)
 
     def mentions(
         self, documents: Sequence[Document], sentences: bool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -81,16 +81,7 @@ class OmopReader(Reader):
         self.folder = files[0]
         there = {table: table_files(self.folder, table) for table in TABLES}
         if tables is None:
-            chosen = [table for table in TABLES if there[table]]
-            for era, source in _DERIVED.items():
-                if there[era] and there[source]:
-                    chosen.remove(era)
-                    bad.notice(
-                        f"{era.upper()} was left out: it is derived from {source.upper()}; see tables",
-                        0,
-                    )
-            if there["note"] and there["note_nlp"]:
-                chosen.remove(self._unused_notes(there["note_nlp"], bad))
+            chosen = self._without_repeated(there, bad)
         else:
             chosen = [table.strip().lower() for table in ([tables] if isinstance(tables, str) else tables)]
         for table in chosen:
@@ -104,6 +95,17 @@ class OmopReader(Reader):
         self._concepts: set[str] = set()
         self._as_date = partial(parse_date, format=date_format)
         super().__init__(list(self._table_of), bad, ids_across_files)
+
+    def _without_repeated(self, there: Mapping[str, list[Path]], bad: BadRows) -> list[str]:
+        """The tables that are there, but for those that repeat what others hold."""
+        chosen = [table for table in TABLES if there[table]]
+        for era, source in _DERIVED.items():
+            if there[era] and there[source]:
+                chosen.remove(era)
+                bad.notice(f"{era.upper()} was left out: it is derived from {source.upper()}; see tables", 0)
+        if there["note"] and there["note_nlp"]:
+            chosen.remove(self._unused_notes(there["note_nlp"], bad))
+        return chosen
 
     def _unused_notes(self, files: list[Path], bad: BadRows) -> str:
         """Which of NOTE and NOTE_NLP is left out: NOTE, unless NOTE_NLP holds no concept that could be used."""

@@ -23,7 +23,7 @@ from cogstage.graph.counting import Census, Rows, n_threads
 from cogstage.graph.edges import Edges
 from cogstage.graph.job import BuildJob, Nodes, count_rows
 from cogstage.graph.runs import Run, WorkFolder, merge_blocks, read_rows
-from cogstage.graph.units import Finder, FoundRows, usable
+from cogstage.graph.units import DocumentRows, Finder, usable
 
 TASK_DOCUMENTS, TASK_CHARACTERS = 2_000, 2_000_000  # a task is full at the first of these
 RUN_TASKS, RUN_SECONDS = 64, 20.0  # a run is written at the first of these, or when its rows reach their share
@@ -144,7 +144,7 @@ def tasks(documents: Iterable[Document]) -> Iterator[list[Document]]:
         yield piece
 
 
-def join_found(parts: Sequence[FoundRows], n_known: int) -> FoundRows:
+def join_found(parts: Sequence[DocumentRows], n_known: int) -> DocumentRows:
     """Several findings as one, with one numbering of the codes."""
     numbers: dict[str, int] = {}
     rows = []
@@ -156,7 +156,7 @@ def join_found(parts: Sequence[FoundRows], n_known: int) -> FoundRows:
         else:
             rows.append(part.rows)
     left_out = tuple(map(sum, zip(*(part.left_out for part in parts), strict=True)))
-    return FoundRows(Rows.join(rows), tuple(numbers), left_out)
+    return DocumentRows(Rows.join(rows), tuple(numbers), left_out)
 
 
 class RunWriter:
@@ -165,11 +165,11 @@ class RunWriter:
     def __init__(self, work: WorkFolder, n_known: int, memory: int, first: int) -> None:
         self.work, self.n_known, self.most_rows = work, n_known, max(1, memory // 8 // BYTES_A_FOUND_ROW)
         self.first = self.last = first
-        self._held: list[FoundRows] = []
+        self._held: list[DocumentRows] = []
         self._rows = self._documents = 0
         self._begun = time.monotonic()
 
-    def add(self, found: FoundRows, documents: int) -> None:
+    def add(self, found: DocumentRows, documents: int) -> None:
         """The findings of the next task."""
         self._held.append(found)
         self._rows += len(found.rows)
@@ -187,7 +187,7 @@ class RunWriter:
         self._begun = time.monotonic()
 
 
-def find_all(finder: Finder, pieces: Iterable[list[Document]], workers: int) -> Iterator[tuple[int, FoundRows]]:
+def find_all(finder: Finder, pieces: Iterable[list[Document]], workers: int) -> Iterator[tuple[int, DocumentRows]]:
     """Number of documents and findings of each piece, in order, with ``workers`` processes."""
     global _finder
     if workers < 2 or "fork" not in multiprocessing.get_all_start_methods():
@@ -197,7 +197,7 @@ def find_all(finder: Finder, pieces: Iterable[list[Document]], workers: int) -> 
     _finder = finder
     context = multiprocessing.get_context("fork")
     pool = ProcessPoolExecutor(workers, context, initializer=_end_with_parent, initargs=(os.getpid(),))
-    waiting: deque[tuple[int, Future[FoundRows]]] = deque()
+    waiting: deque[tuple[int, Future[DocumentRows]]] = deque()
     try:
         for piece in pieces:
             waiting.append((len(piece), pool.submit(_find, piece)))
@@ -216,7 +216,7 @@ def find_all(finder: Finder, pieces: Iterable[list[Document]], workers: int) -> 
         _finder = None
 
 
-def _find(piece: list[Document]) -> FoundRows:
+def _find(piece: list[Document]) -> DocumentRows:
     assert _finder is not None
     return _finder.find(piece)
 
