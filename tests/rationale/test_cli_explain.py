@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cogstage.cli.main import run
+from cogstage.estimator import CogStage
 from cogstage.rationale.record import Prediction
 
 
@@ -35,6 +39,31 @@ def test_explain_json_is_the_record(small_model_folder: Path, capsys: pytest.Cap
     assert code == 0
     record = Prediction.from_json(out)
     assert (record.head.key, record.relation, record.tail.key) == ("C004", "causes", "C007")
+
+
+def test_explain_names_a_likelier_opposite(
+    small_model_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """may_treat and causes contradict each other; only a likely answer that another one outdoes is annotated."""
+    made_up = {"may_treat": 2.0, "causes": 1.0}
+    batch = CogStage.predict_batch
+
+    def predict(self: CogStage, head: Any, tail: Any, relation: str, *others: Any) -> list[Prediction]:
+        logit = made_up[relation]
+        return [
+            dataclasses.replace(p, logit=logit, probability=1 / (1 + math.exp(-logit)))
+            for p in batch(self, head, tail, relation, *others)
+        ]
+
+    monkeypatch.setattr(CogStage, "predict_batch", predict)
+    asked = ("explain", str(small_model_folder), "C004", "C007")
+    note = "note: Drug number 4 may treat Disorder number 7 is likelier (0.881) and speaks against “causes”"
+    for more in ((), ("-r", "causes"), ("-r", "causes", "--prose")):
+        assert cogstage(capsys, *asked, *more)[2].splitlines() == [note]
+    assert cogstage(capsys, *asked, "-r", "may_treat")[2] == ""
+    assert cogstage(capsys, *asked, "-r", "causes", "--json")[2] == ""
+    made_up["causes"] = -1.0
+    assert cogstage(capsys, *asked, "-r", "causes")[2] == ""
 
 
 @pytest.mark.parametrize("ending", ["svg", "png", "html", "tsv", "parquet", "jsonl", "graphml", "dot"])

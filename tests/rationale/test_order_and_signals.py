@@ -17,6 +17,7 @@ from scipy.stats.contingency import odds_ratio
 from cogstage.cli.main import run
 from cogstage.errors import UsageError
 from cogstage.estimator import CogStage
+from cogstage.evaluation.prediction_files import predictions_text
 from cogstage.graph.build import build_graph
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.options import BuildOptions
@@ -112,6 +113,7 @@ def test_every_reason_shows_the_order_that_the_graph_has(hospital: Hospital) -> 
         first = shown.head if cells[0] >= cells[1] else shown.tail
         words = f"{first.name} first in {100 * max(cells[:2]) / sum(cells):.0f} % of {sum(cells):,} patients"
         assert words in prediction_text(record)
+        assert words in predictions_text([record], "html")
     assert seen > 1
     assert Prediction.from_json(record.to_json()) == record
     row = rows_of([record])[0]
@@ -139,6 +141,7 @@ def test_signals_are_those_of_the_records(hospital: Hospital) -> None:
         assert signal.ic.low < signal.ic.value < signal.ic.high
         assert signal.basis == "patients"
         assert f"ROR {signal.ror.value:.2f}" in prediction_text(record)
+        assert f"ROR {signal.ror.value:.2f}" in predictions_text([record], "html")
         assert rows_of([record])[0]["ic_low"] == signal.ic.low
         assert kgx([record])[1][0]["prr"] == signal.prr.value
         assert f"{signal.ic.value:.2f} ({signal.ic.low:.2f}" in ranking_text([record], by_head=True)

@@ -7,9 +7,10 @@ from xml.etree import ElementTree
 import pytest
 from sample_predictions import prediction
 
-from cogstage.rationale.layout import NARROW, WIDE, Shape, lay_out, opposes, steps
+from cogstage.rationale.layout import NARROW, WIDE, Shape, lay_out
 from cogstage.rationale.picture import png, svg
 from cogstage.rationale.record import Association, Prediction, Term
+from cogstage.rationale.wording import opposes, steps
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sample_predictions import prediction
 
-from cogstage.rationale.layout import pair_in_words
 from cogstage.rationale.prose import prose
 from cogstage.rationale.record import Prediction, Term
+from cogstage.rationale.wording import pair_in_words
 from cogstage.relations import phrase
 
 TEMPLATES = """It is likely unlikely that probability and it a known fact of the training data The model assumes
@@ -66,6 +66,13 @@ def test_the_counts_of_the_pair_are_told_where_they_say_most() -> None:
     assert pair_in_words(replace(record, pair=hidden))[0] == (words, 0.3)
     apart = replace(record, pair=replace(hidden, ppmi_share=0.0))
     assert pair_in_words(apart)[0] == (words.replace("do", "do not"), 0.0)
+
+
+def test_a_share_that_rounds_to_nothing_is_not_told() -> None:
+    record = prediction(9)
+    small = replace(record, reasons_against=tuple(replace(reason, share=-0.004) for reason in record.reasons_against))
+    assert any("counts against it" in sentence for sentence in prose(record))
+    assert not any("counts against it" in sentence for sentence in prose(small))
 
 
 def test_nothing_is_claimed_where_the_question_does_not_apply() -> None:

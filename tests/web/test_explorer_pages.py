@@ -25,7 +25,7 @@ from cogstage.web.base import chance
 from cogstage.web.discover_pages import pairs_of
 from cogstage.web.explorer_app import create_explorer_app
 from cogstage.web.links import literature, source_of
-from cogstage.web.questions import question
+from cogstage.web.questions import question_text
 from cogstage.web.service import Service
 
 PAIR = {"head": "remedy 4", "tail": "Disorder number 7", "relation": "may_treat"}
@@ -377,9 +377,9 @@ def test_links_out_are_plain_links(client: TestClient, service: Service) -> None
 
 
 def test_questions_read_like_questions() -> None:
-    assert question("may_treat", "tail", "asthma") == "What might treat asthma?"
-    assert question("may_treat", "head", "aspirin") == "What might aspirin treat?"
-    assert question("binds_to", "head", "aspirin") == "aspirin binds to what?"
+    assert question_text("may_treat", "tail", "asthma") == "What might treat asthma?"
+    assert question_text("may_treat", "head", "aspirin") == "What might aspirin treat?"
+    assert question_text("binds_to", "head", "aspirin") == "aspirin binds to what?"
 
 
 # Lists
@@ -428,7 +428,7 @@ def _facts(service: Service) -> tuple[list[int], list[int], list[int]]:
 
 
 def test_the_side_follows_the_type(service: Service) -> None:
-    heads, tails = service.ranker.sides["may_treat"]
+    heads, tails = service.ranker.usual_types["may_treat"]
     for node in (4, 7):
         kind = service.term(node).type
         expected = "head" if heads.get(kind, 0) >= tails.get(kind, 0) else "tail"

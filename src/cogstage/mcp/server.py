@@ -15,10 +15,10 @@ from pydantic import Field
 from cogstage.artefact import software_version
 from cogstage.errors import CogstageError
 from cogstage.graph.vocabulary import UnknownTerm
-from cogstage.rationale.layout import order_in_words, signal_in_words
 from cogstage.rationale.prose import prose
+from cogstage.rationale.wording import order_in_words, signal_in_words
 from cogstage.relations import phrase
-from cogstage.web.questions import question
+from cogstage.web.questions import question_text
 from cogstage.web.service import Service
 
 INSTRUCTIONS = (
@@ -112,7 +112,11 @@ def create_server(service: Service) -> MCPServer[Any]:
             entry = {"rank": row + 1, "key": other.key, "name": other.name, "known_fact": p.known_fact}
             counts = None if p.signal is None else signal_in_words(p.signal)
             candidates.append({**entry, "reasons": reasons, "counts_alone": counts})
-        answer = {"question": question(relation, at, service.term(node).name), "side": at, "candidates": candidates}
+        answer = {
+            "question": question_text(relation, at, service.term(node).name),
+            "side": at,
+            "candidates": candidates,
+        }
         if used is not None:
             out = ranking.left_out(used, rows, whole=len(rows) == len(every))
             answer["left_out"] = [service.term(node).name for node in out]

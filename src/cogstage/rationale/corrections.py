@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from cogstage.artefact import write_text
 from cogstage.errors import UsageError
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.rationale.record import Triple
-from cogstage.relations import inverse, phrase
+from cogstage.relations import RelationIndex, inverse, phrase
 from cogstage.reporting.escape import spreadsheet
 from cogstage.tables import read_rows
 
@@ -105,6 +105,19 @@ class Corrections:
                 else:
                     found[triple] = VERDICTS[entry.verdict]
         return found
+
+
+def numbered(
+    verdicts: Mapping[Triple, bool], vocabulary: Vocabulary, relations: Sequence[str]
+) -> dict[tuple[int, int, int], bool]:
+    """Verdicts by node ids and relation numbers; raise if a term or relation is unknown."""
+    index = RelationIndex(relations)
+    found = {}
+    for (head, relation, tail), right in verdicts.items():
+        if relation not in index.all_names[:-1]:
+            raise UsageError(f"the model does not know the relation {relation}; it knows {', '.join(relations)}")
+        found[vocabulary.find(head), index.number(relation), vocabulary.find(tail)] = right
+    return found
 
 
 def split_triple(text: str, relations: Iterable[str]) -> Triple:

@@ -257,7 +257,7 @@ class Explainer:
                 of_head,
                 of_tail,
                 order,
-                self.examples.of(i, j) if count and self.examples is not None else (),
+                self.examples.between(i, j) if count and self.examples is not None else (),
             )
             found[row][share < 0].append(reason)
         for side in (side for sides in found for side in sides):

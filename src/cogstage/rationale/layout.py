@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import hypot
 
-from cogstage.rationale.record import Association, Order, Prediction, Reason, Signal, SignalValue, Term
-from cogstage.relations import is_inverse, is_opposite, phrase, relation
+from cogstage.rationale.record import Association, Prediction, Reason, Term
+from cogstage.rationale.wording import in_words, opposes, steps
+from cogstage.relations import is_inverse, phrase, relation
 
 WIDTH = 1100.0
 BOX_WIDTH, LINE_HEIGHT, GAP = 210.0, 16.0, 18.0
@@ -20,7 +21,7 @@ GRID = (10.0, 250.0, 640.0, 880.0)  # head, its associations, the tail's associa
 TOP, ROW = 76.0, 26.0
 GREY, INK, FOR, AGAINST = "#767f88", "#17212b", "#1a6fb5", "#c2560c"
 ASSUMED, LIKE = (7.0, 4.0), (1.5, 4.0)  # dash patterns
-SPOTS = (0.5, 0.38, 0.62, 0.28, 0.72, 0.2, 0.8)  # shares of a line's course for its number, the best first
+SPOTS = (0.5, 0.38, 0.62, 0.28, 0.72, 0.2, 0.8)  # points along a line, as shares of it, for its number, the best first
 
 
 @dataclass(frozen=True)
@@ -121,76 +122,6 @@ class Layout:
     labels: list[Label] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class SumStep:
-    """One step of the sum that makes an answer: what it is, its share, and the sum before it."""
-
-    words: str
-    share: float
-    before: float
-    reason: Reason | None = None
-    number: int = 0
-
-
-def steps(prediction: Prediction) -> list[SumStep]:
-    """Baseline, counts of the pair, reasons for, reasons against, the rest: the shares add up to the logit."""
-    found = [SumStep("Baseline: before any evidence", prediction.baseline, 0.0)]
-    total = prediction.baseline
-    for words, share in pair_in_words(prediction):
-        found.append(SumStep(words, share, total))
-        total += share
-    for number, reason in enumerate(prediction.reasons_for + prediction.reasons_against, start=1):
-        found.append(SumStep(in_words(reason), reason.share, total, reason, number))
-        total += reason.share
-    if abs(prediction.rest) > 1e-12:
-        found.append(SumStep("Reasons that are not shown", prediction.rest, total))
-    return found
-
-
-def pair_in_words(prediction: Prediction) -> list[tuple[str, float]]:
-    """What the counts of head and tail themselves say, each with its share."""
-    pair = prediction.pair
-    if pair is None:
-        return []
-    if pair.count is not None:
-        together = f"The two terms occur together {pair.count:,}× (PPMI {pair.ppmi:.2f})"
-    else:  # never counted together, or counts are hidden
-        often = "" if pair.ppmi_share else "not "
-        together = f"The two terms do {often}occur together more often than by chance"
-    similar = f"Similarity of their contexts: {pair.similarity:.2f}"
-    return [(together, pair.ppmi_share), (similar, pair.similarity_share)]
-
-
-def in_words(reason: Reason) -> str:
-    """A reason's triple as a clause."""
-    return f"{reason.head.name} {phrase(reason.relation)} {reason.tail.name}"
-
-
-def order_in_words(order: Order, head: Term, tail: Term) -> str:
-    """Which of two terms came first, in most patients: "Aspirin first in 83 % of 41 patients"."""
-    first, count = (head, order.head_first) if order.head_first >= order.tail_first else (tail, order.tail_first)
-    if count == 0:
-        return f"both on one day in all of {order.patients:,} patients"
-    return f"{first.name} first in {100 * count / order.patients:.0f} % of {order.patients:,} patients"
-
-
-def estimate_in_words(estimate: SignalValue) -> str:
-    """A value with its interval."""
-    return f"{estimate.value:.2f} ({estimate.low:.2f} to {estimate.high:.2f})"
-
-
-def signal_in_words(signal: Signal) -> str:
-    """The statistics of a drug and an event, and what they rest on."""
-    s = signal
-    named = ", ".join(f"{name} {estimate_in_words(x)}" for name, x in (("ROR", s.ror), ("PRR", s.prr), ("IC", s.ic)))
-    return f"{named}; {s.together:,} of {s.total:,} have both ({s.basis})"
-
-
-def opposes(reason: Reason, prediction: Prediction) -> bool:
-    """Whether the triple is of a relation that speaks against the one in question."""
-    return is_opposite(reason.relation, prediction.relation) or is_opposite(prediction.relation, reason.relation)
-
-
 def bridged(prediction: Prediction) -> bool:
     """Whether every reason keeps one end of the question, so that three columns hold them all."""
     return all((r.head_association is None) != (r.tail_association is None) for r in prediction.reasons)
@@ -214,9 +145,8 @@ def lay_out(prediction: Prediction, most: int = 15, whole: bool = True, shape: S
 def _bridge(layout: Layout, p: Prediction, reasons: Sequence[Reason]) -> float:
     """Three columns: each reason joins one term of the question to a term that is like the other."""
     between = _unique(r.tail if r.head_association is None else r.head for r in reasons)
-    heads = (f"{p.head.name}, as asked", "terms like one of the two", f"{p.tail.name}, as asked")
     shape = layout.shape
-    y, bottom = _column(layout, shape.columns[1], between, heads[1])
+    y, bottom = _column(layout, shape.columns[1], between, "terms like one of the two")
     middle = (TOP + bottom) / 2
     for x, term in ((shape.columns[0], p.head), (shape.columns[2], p.tail)):
         layout.boxes.append(_box(x, middle, term, shape, target=True))
@@ -255,28 +185,27 @@ def _grid(layout: Layout, p: Prediction, reasons: Sequence[Reason]) -> float:
         layout.boxes.append(_box(x, middle, term, WIDE, target=True))
     strongest = max((abs(r.share) for r in reasons), default=0.0) or 1.0
     for number, reason in enumerate(reasons, start=1):
-        for association, own, target, course in (
-            (reason.head_association, reason.head, p.head, (GRID[0] + BOX_WIDTH, middle, GRID[1], head_y)),
-            (reason.tail_association, reason.tail, p.tail, (GRID[2] + BOX_WIDTH, tail_y, GRID[3], middle)),
+        triple = (GRID[1] + BOX_WIDTH, head_y[reason.head.key], GRID[2], tail_y[reason.tail.key])
+        for association, own, target, line in (
+            (reason.head_association, reason.head, p.head, (GRID[0] + BOX_WIDTH, middle, GRID[1], triple[1])),
+            (reason.tail_association, reason.tail, p.tail, (GRID[2] + BOX_WIDTH, triple[3], GRID[3], middle)),
         ):
-            ends = tuple(value[own.key] if isinstance(value, dict) else value for value in course)
             if association is not None:
-                layout.curves.append(_likeness((ends[0], ends[1], ends[2], ends[3]), own, target, association, number))
-        course_of = (GRID[1] + BOX_WIDTH, head_y[reason.head.key], GRID[2], tail_y[reason.tail.key])
-        _relation(layout, course_of, reason, p, number, strongest)
+                layout.curves.append(_likeness(line, own, target, association, number))
+        _relation(layout, triple, reason, p, number, strongest)
     return bottom
 
 
 def _relation(
     layout: Layout,
-    course: tuple[float, float, float, float],
+    line: tuple[float, float, float, float],
     reason: Reason,
     p: Prediction,
     number: int,
     strongest: float,
 ) -> None:
     """A triple: width by share, colour by relation, dashed if assumed, arrow from subject to object, number on it."""
-    x1, y1, x2, y2 = course
+    x1, y1, x2, y2 = line
     colour = relation(reason.relation).colour
     kind = "known fact" if reason.known_fact else f"assumed, {reason.relation_probability:.2f}"
     side = "for" if reason.share > 0 else "against"
@@ -284,7 +213,7 @@ def _relation(
     if opposes(reason, p):
         title += "; a relation that speaks against the question's"
     width = 1.4 + 4.6 * abs(reason.share) / strongest
-    ends = (x2, y2, x1, y1) if is_inverse(reason.relation) else course
+    ends = (x2, y2, x1, y1) if is_inverse(reason.relation) else line
     dash = () if reason.known_fact else ASSUMED
     layout.curves.append(Curve(*ends, colour, width, dash, True, title, number))
     spots = [_along(x1, y1, x2, y2, share) for share in SPOTS]
@@ -292,12 +221,10 @@ def _relation(
     layout.badges.append(Badge(x, y, str(number), FOR if reason.share > 0 else AGAINST, reason.known_fact, number))
 
 
-def _likeness(
-    course: tuple[float, float, float, float], own: Term, target: Term, why: Association, number: int
-) -> Curve:
+def _likeness(line: tuple[float, float, float, float], own: Term, target: Term, why: Association, number: int) -> Curve:
     together = "never counted together" if why.count is None else f"counted together {why.count:,} times"
     title = f"{own.name} is like {target.name}: {why.likeness:.2f}, rank {why.rank}; {together}"
-    return Curve(*course, GREY, 1.6, LIKE, title=title, reason=number)
+    return Curve(*line, GREY, 1.6, LIKE, title=title, reason=number)
 
 
 def _column(layout: Layout, x: float, terms: Sequence[Term], heading: str) -> tuple[dict[str, float], float]:

@@ -14,12 +14,12 @@ import torch
 
 from cogstage.graph.pair_counts import PairCounts
 from cogstage.graph.pair_order import PairOrder
-from cogstage.model.network import Answer, Network, Ready
+from cogstage.model.network import Answer, Network, PreparedRecognition
 from cogstage.model.recognition import Knowledge, features
 from cogstage.rationale.explain import ReasonArrays
 from cogstage.rationale.removal import Removable, RemovableReasons
 from cogstage.training.calibration import Calibration
-from cogstage.triples import TripleIndex, Triples, UsualTypes
+from cogstage.triples import TripleIndex, Triples, usual_types
 
 NumberedVerdicts = Mapping[tuple[int, int, int], bool]  # (head, relation, tail) as numbers: right or wrong
 
@@ -73,12 +73,12 @@ class StagedPredictor:
     ) -> StagedPredictor:
         """From a network and what it was trained with."""
         types = list(types)
-        usual = UsualTypes(types, facts, relations) if any(types) else None
+        usual = usual_types(types, facts, relations)
         knowledge = Knowledge(counts, TripleIndex(facts, relations, len(types)), usual, order=order)
         return cls(network.eval(), knowledge, np.unique(np.concatenate([facts.head, facts.tail])).astype(np.int64))
 
     @cached_property
-    def ready(self) -> Ready:
+    def ready(self) -> PreparedRecognition:
         """Views and associations, as ordinary tensors: whoever asks first, their tables can be added to."""
         with torch.inference_mode(False):
             return self.network.ready(torch.from_numpy(self.candidates))

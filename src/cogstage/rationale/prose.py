@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from cogstage.rationale.layout import in_words, opposes, pair_in_words
 from cogstage.rationale.record import Prediction, Reason
+from cogstage.rationale.wording import in_words, opposes, pair_in_words
 from cogstage.relations import phrase
 
 FOR, AGAINST = 2, 1  # sentences for and against at most
+TOO_SMALL = 0.005  # a share against the answer that would be shown as -0.00
 
 
 def prose(prediction: Prediction) -> list[str]:
@@ -26,7 +27,8 @@ def prose(prediction: Prediction) -> list[str]:
         words, share = pair_in_words(p)[0]
         speaking_for.append((share, f"{words}, which counts for it ({share:+.2f})."))
     sentences += [sentence for _, sentence in sorted(speaking_for, reverse=True)[:FOR]]
-    sentences += [_sentence(reason, p, "against it") for reason in p.reasons_against[:AGAINST]]
+    speaking_against = [reason for reason in p.reasons_against if reason.share <= -TOO_SMALL]
+    sentences += [_sentence(reason, p, "against it") for reason in speaking_against[:AGAINST]]
     if not p.reasons and abs(p.rest) > 1e-9:
         sentences.append("The reasons for and against it are not shown here.")
     elif not p.reasons:

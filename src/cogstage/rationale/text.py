@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cogstage.graph.kept_examples import Example
-from cogstage.rationale.layout import estimate_in_words, order_in_words, pair_in_words, signal_in_words
 from cogstage.rationale.record import Association, Prediction, Reason
-from cogstage.relations import is_opposite, phrase
+from cogstage.rationale.wording import estimate_in_words, opposes, order_in_words, pair_in_words, signal_in_words
+from cogstage.relations import phrase
 
 WIDTH = 64  # of the column of triples
 
@@ -74,7 +74,7 @@ def _triple(reason: Reason) -> str:
 def _details(prediction: Prediction, reason: Reason) -> str:
     kind = "assumed" if reason.recognised else "thought unlikely"
     parts = ["known fact" if reason.known_fact else f"{kind} ({reason.relation_probability:.2f})"]
-    if is_opposite(prediction.relation, reason.relation):
+    if opposes(reason, prediction):
         parts.append("opposite relation")
     for term, end, question in (
         (reason.head, reason.head_association, prediction.head),

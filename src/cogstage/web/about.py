@@ -33,7 +33,7 @@ def about_page(service: Service) -> dict[str, Any]:
         "tested": "test" if test else "dev",
         "measures": [TITLES[name] for name in names],
         "quality": quality,
-        "joins": {name: joined_types(service.ranker.sides[name]) for name in service.relations},
+        "joins": {name: joined_types(service.ranker.usual_types[name]) for name in service.relations},
         "curve": reliability_curves(test.get("reliability") or metrics.get("reliability", {})),
     }
 

@@ -34,7 +34,7 @@ class Failure(BaseModel):
     error: Problem
 
 
-class TermFound(BaseModel):
+class SearchResult(BaseModel):
     """A search result: key, name and type of a term, and how often it was counted."""
 
     key: str
@@ -63,7 +63,7 @@ class Verdict(BaseModel):
     verdict: Literal["right", "wrong"] = "wrong"
 
 
-class Asked(Pair):
+class ExplainRequest(Pair):
     """A pair to explain."""
 
     relation: Name
@@ -173,9 +173,9 @@ def router(service: Service) -> APIRouter:
             str, Query(min_length=1, max_length=300, description="First letters of a name or of a word of it.")
         ],
         limit: Annotated[int, Query(ge=1, le=50)] = 10,
-    ) -> list[TermFound]:
+    ) -> list[SearchResult]:
         found = service.terms(q, limit)
-        return [TermFound(key=term.key, name=term.name, type=term.type, count=count) for term, count in found]
+        return [SearchResult(key=term.key, name=term.name, type=term.type, count=count) for term, count in found]
 
     @routes.get("/explain", summary="One pair with its reasons", responses={200: PREDICTION})
     def explain(
@@ -196,7 +196,7 @@ def router(service: Service) -> APIRouter:
         return JSONResponse((found if base_rate is None else found.with_base_rate(base_rate)).to_dict())
 
     @routes.post("/explain", summary="One pair with its reasons", responses={200: PREDICTION})
-    def explain_posted(asked: Asked) -> JSONResponse:
+    def explain_posted(asked: ExplainRequest) -> JSONResponse:
         verdicts = {(service.key(v.head), v.relation, service.key(v.tail)): v.verdict == "right" for v in asked.assume}
         found = service.explain(asked.head, asked.tail, asked.relation, asked.k, asked.choose(), verdicts)
         return JSONResponse((found if asked.base_rate is None else found.with_base_rate(asked.base_rate)).to_dict())

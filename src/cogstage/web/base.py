@@ -166,7 +166,7 @@ def create_app(
             Middleware(AccessLog),
             Middleware(AllowedHosts, hosts=access.hosts),
             *guards,
-            Middleware(Head),
+            Middleware(HeadRequests),
             Middleware(LastResort),
             Middleware(BodyLimit, most=largest_body),
             Middleware(SameOrigin, public_url=public_url),
@@ -243,7 +243,7 @@ def _own_error(request: Request, error: Exception) -> Response:
     return error_answer(request, 503, "unavailable", WORDS[503])
 
 
-class Head:
+class HeadRequests:
     """Answers HEAD as GET without the body: routes are declared for GET alone."""
 
     def __init__(self, app: ASGIApp) -> None:

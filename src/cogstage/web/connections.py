@@ -67,101 +67,102 @@ class QuietLog(logging.Filter):
         return True
 
 
+class GuardedProtocol(H11Protocol):
+    """uvicorn's HTTP protocol with a deadline for whatever a connection is waiting for."""
+
+    limits = ConnectionLimits()
+    most = 0  # connections of this process at once
+    _deadline: asyncio.TimerHandle | None = None
+    _waits_for = ""
+    _since = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._since = self.loop.time()
+        self._wait("header", self.limits.header_seconds)
+        if len(self.connections) > self.most:
+            self._make_room()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wait("", 0)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._since = self.loop.time()
+        self._watch()
+
+    def pause_writing(self) -> None:
+        self.flow.pause_writing()
+        self._wait("reader", self.limits.read_seconds)
+
+    def resume_writing(self) -> None:
+        self.flow.resume_writing()
+        self._wait("", 0)
+        self._watch()
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        # Closing waits until what was written is taken; a client that never reads would hold it for ever.
+        self._wait("reader", self.limits.read_seconds)
+
+    def send_400_response(self, msg: str) -> None:
+        headers = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+        fields = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close"), *headers]
+        try:
+            for event in (
+                h11.Response(status_code=400, headers=fields, reason=b"Bad Request"),
+                h11.Data(data=msg.encode("ascii", "replace")),
+                h11.EndOfMessage(),
+            ):
+                self.transport.write(self.conn.send(event) or b"")
+        except h11.LocalProtocolError:  # an answer was under way
+            pass
+        self.transport.close()
+        self._wait("reader", self.limits.read_seconds)
+
+    def _watch(self) -> None:
+        """Set the deadline for what the connection waits for now."""
+        if self._waits_for == "reader":
+            return
+        state = self.conn.their_state
+        if state is h11.IDLE:
+            # Between requests uvicorn's own timer runs; it ends with the first byte of the next header.
+            self._wait("header" if self.timeout_keep_alive_task is None else "", self.limits.header_seconds)
+        elif state is h11.SEND_BODY:
+            self._wait("body", self.limits.body_seconds)
+        else:
+            self._wait("", 0)
+
+    def _wait(self, what: str, seconds: float) -> None:
+        if what and what == self._waits_for:
+            return  # the deadline stands: a byte now and then does not put it off
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        self._waits_for = what
+        if what:
+            self._deadline = self.loop.call_later(seconds, self._end)
+
+    def _end(self) -> None:
+        self.transport.abort()
+
+    def _make_room(self) -> None:
+        """Drop the connection that has waited longest for a header: whoever asks something at once gets through."""
+        waiting: list[Any] = [c for c in self.connections if getattr(c, "_waits_for", "") in ("header", "reader")]
+        waiting += [c for c in self.connections if getattr(c, "timeout_keep_alive_task", None) is not None]
+        oldest = min(waiting, key=lambda connection: connection._since, default=self)
+        self.connections.discard(oldest)
+        oldest.transport.abort()
+
+
 def guarded(limits: ConnectionLimits) -> type[H11Protocol]:
-    """uvicorn's HTTP protocol with these limits."""
-    most = limits.affordable()
-
-    class GuardedProtocol(H11Protocol):
-        """A connection with a deadline for whatever it is waiting for."""
-
-        _deadline: asyncio.TimerHandle | None = None
-        _waits_for = ""
-        _since = 0.0
-
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            self._since = self.loop.time()
-            self._wait("header", limits.header_seconds)
-            if len(self.connections) > most:
-                self._make_room()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._wait("", 0)
-            super().connection_lost(exc)
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            self._watch()
-
-        def on_response_complete(self) -> None:
-            super().on_response_complete()
-            self._since = self.loop.time()
-            self._watch()
-
-        def pause_writing(self) -> None:
-            self.flow.pause_writing()
-            self._wait("reader", limits.read_seconds)
-
-        def resume_writing(self) -> None:
-            self.flow.resume_writing()
-            self._wait("", 0)
-            self._watch()
-
-        def timeout_keep_alive_handler(self) -> None:
-            super().timeout_keep_alive_handler()
-            # Closing waits until what was written is taken; a client that never reads would hold it for ever.
-            self._wait("reader", limits.read_seconds)
-
-        def send_400_response(self, msg: str) -> None:
-            headers = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-            fields = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close"), *headers]
-            try:
-                for event in (
-                    h11.Response(status_code=400, headers=fields, reason=b"Bad Request"),
-                    h11.Data(data=msg.encode("ascii", "replace")),
-                    h11.EndOfMessage(),
-                ):
-                    self.transport.write(self.conn.send(event) or b"")
-            except h11.LocalProtocolError:  # an answer was under way
-                pass
-            self.transport.close()
-            self._wait("reader", limits.read_seconds)
-
-        def _watch(self) -> None:
-            """Set the deadline for what the connection waits for now."""
-            if self._waits_for == "reader":
-                return
-            state = self.conn.their_state
-            if state is h11.IDLE:
-                # Between requests uvicorn's own timer runs; it ends with the first byte of the next header.
-                self._wait("header" if self.timeout_keep_alive_task is None else "", limits.header_seconds)
-            elif state is h11.SEND_BODY:
-                self._wait("body", limits.body_seconds)
-            else:
-                self._wait("", 0)
-
-        def _wait(self, what: str, seconds: float) -> None:
-            if what and what == self._waits_for:
-                return  # the deadline stands: a byte now and then does not put it off
-            if self._deadline is not None:
-                self._deadline.cancel()
-                self._deadline = None
-            self._waits_for = what
-            if what:
-                self._deadline = self.loop.call_later(seconds, self._end)
-
-        def _end(self) -> None:
-            self.transport.abort()
-
-        def _make_room(self) -> None:
-            """Drop the connection that has waited longest for a header: whoever asks something at once gets through."""
-            waiting: list[Any] = [c for c in self.connections if getattr(c, "_waits_for", "") in ("header", "reader")]
-            waiting += [c for c in self.connections if getattr(c, "timeout_keep_alive_task", None) is not None]
-            oldest = min(waiting, key=lambda connection: connection._since, default=self)
-            self.connections.discard(oldest)
-            oldest.transport.abort()
-
-    return GuardedProtocol
+    """The protocol with these limits."""
+    return type("LimitedProtocol", (GuardedProtocol,), {"limits": limits, "most": limits.affordable()})
 
 
 def configuration(

@@ -1,141 +1,97 @@
-"""Pages about many pairs: candidates of a term, candidates side by side, lists of pairs; and the team's corrections."""
+"""Pages about many pairs: candidates of a term, candidates side by side, lists of pairs."""
 
 from __future__ import annotations
 
 import csv
-import io
-import json
-from collections.abc import Sequence
 from typing import Annotated, Any
 from urllib.parse import parse_qs, urlencode
 
 import numpy as np
-from fastapi import APIRouter, Query, Request
-from fastapi.responses import RedirectResponse, Response
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import Response
 
 from cogstage.errors import CogstageError, UsageError
 from cogstage.evaluation.hit_rate import rate_at
-from cogstage.rationale.corrections import WITHDRAWN
-from cogstage.rationale.exports import kgx, rows_of, table
-from cogstage.rationale.record import Prediction
-from cogstage.relations import phrase
-from cogstage.web.api import described, problem
-from cogstage.web.asked import Text, code_of, triple_of
-from cogstage.web.base import PageError, page
-from cogstage.web.explorer import send_file
-from cogstage.web.links import literature
-from cogstage.web.questions import joined_types, question
+from cogstage.rationale.record import Term
+from cogstage.web.asked import Text
+from cogstage.web.base import PageError
+from cogstage.web.downloads import download
+from cogstage.web.explorer import explorer_page
+from cogstage.web.questions import joined_types, question_text
 from cogstage.web.ranking import SORTS, CandidateRanking
 from cogstage.web.service import Service
 
 ON_PAGE = 25
 EXPORTED = 500  # candidates in a download at most
 COMPARED = 3
-Side = Annotated[str, Query(pattern="^(|head|tail)$")]
+SideText = Annotated[str, Query(pattern="^(|head|tail)$")]
 Choice = Annotated[str, Query(max_length=20)]
+
+
+class CandidateQuestion:
+    """What a list of candidates was asked, as it stands in its address."""
+
+    def __init__(
+        self,
+        term: Text = "",
+        relation: Text = "",
+        side: SideText = "",
+        type: Choice = "",
+        known: Choice = "",
+        together: Choice = "",
+        least: Annotated[int, Query(ge=0, le=100)] = 0,
+        sort: Choice = "rank",
+        indications: Choice = "",
+        page: Annotated[int, Query(ge=1, le=10_000)] = 1,
+    ) -> None:
+        self.term, self.relation, self.side, self.type = term.strip(), relation, side, type
+        self.known, self.together, self.least, self.indications = known, together, least, indications
+        self.sort, self.page = sort if sort in SORTS else "rank", page
+
+    def address(self, **changed: Any) -> str:
+        """The address of this question with some fields changed; empty ones are left out."""
+        return urlencode({name: value for name, value in {**vars(self), **changed}.items() if value not in ("", 0)})
+
+
+Asked = Annotated[CandidateQuestion, Depends()]
 
 
 def router(service: Service) -> APIRouter:
     """The pages over one service."""
     routes = APIRouter(include_in_schema=False)
 
-    def show(request: Request, name: str, **values: Any) -> Response:
-        common: dict[str, Any] = {
-            "relations": service.relations,
-            "phrase": phrase,
-            "literature": literature,
-            "question": question,
-        }
-        return page(request, f"explorer/{name}", counts_hidden=service.hide_counts, **common, **values)
-
-    def rank(term: str, relation: str, side: str) -> tuple[int, CandidateRanking | None]:
-        """The node and its ranking; none where the relation does not join terms of its type."""
-        node = service.find(term)
-        service.model.check_relation(relation)
-        side = side or service.ranker.side(relation, node)
-        return node, service.ranking(relation, side, node) if side else None
-
-    def used(ranking: CandidateRanking, asked: dict[str, Any]) -> np.ndarray | None:
-        """Which candidates are indications to leave out."""
-        return service.ranker.indications(ranking) if asked["indications"] == "drop" else None
-
-    def chosen(ranking: CandidateRanking, asked: dict[str, Any]) -> np.ndarray:
-        choices = asked["type"], asked["known"], asked["together"], asked["least"] / 100, asked["sort"]
-        at = ranking.choose(*choices, used(ranking, asked))
-        if asked["sort"] == "name":
-            names = service.model.vocabulary.name
-            at = np.array(sorted(at.tolist(), key=lambda row: names[ranking.node[row]].casefold()), np.int64)
-        return at
-
     @routes.get("/discover", name="discover")
-    def discover(
-        request: Request,
-        term: Text = "",
-        relation: Text = "",
-        side: Side = "",
-        type: Choice = "",
-        known: Choice = "",
-        together: Choice = "",
-        least: Annotated[int, Query(ge=0, le=100)] = 0,
-        sort: Choice = "rank",
-        indications: Choice = "",
-        number: Annotated[int, Query(ge=1, le=10_000, alias="page")] = 1,
-    ) -> Response:
-        relation = relation or service.relations[0]
-        asked: dict[str, Any] = {"term": term.strip(), "relation": relation, "side": side, "type": type}
-        asked |= {"known": known, "together": together, "least": least, "page": number, "indications": indications}
-        asked["sort"] = sort if sort in SORTS else "rank"
-        values: dict[str, Any] = {
-            "asked": asked,
-            "subject": None,
-            "ranking": None,
-            "heading": "",
-            "joins": "",
-            "left_out": None,
-            "examples": () if asked["term"] else service.examples,
-        }
-        if asked["term"]:
-            node, ranking = rank(asked["term"], relation, side)
-            values |= {"subject": service.term(node), "joins": joined_types(service.ranker.sides[relation])}
+    def discover(request: Request, question: Asked) -> Response:
+        question.relation = question.relation or service.relations[0]
+        values: dict[str, Any] = {"subject": None, "ranking": None, "heading": "", "joins": "", "left_out": None}
+        values["examples"] = () if question.term else service.examples
+        if question.term:
+            ranking = _ranking(service, question)
+            values["subject"] = service.term(service.find(question.term))
+            values["joins"] = joined_types(service.ranker.usual_types[question.relation])
             if ranking is not None:
-                at = chosen(ranking, asked)
-                values |= _listed(service, ranking, at, asked)
-                if (drop := used(ranking, asked)) is not None:
-                    shown = at[: asked["page"] * ON_PAGE]
-                    out = ranking.left_out(drop, shown, whole=len(shown) == len(at))
-                    values["left_out"] = [service.term(node) for node in out]
-                values["heading"] = question(relation, ranking.side, values["subject"].name)
-        values["link"] = lambda **changed: urlencode(
-            {k: v for k, v in {**asked, **changed}.items() if v not in ("", 0)}
-        )
-        return show(request, "discover.html", **values)
+                at = _chosen(service, ranking, question)
+                values |= _page_of(service, ranking, at, question)
+                values["left_out"] = _left_out(service, ranking, at, question)
+                values["heading"] = question_text(ranking.relation, ranking.side, values["subject"].name)
+        values |= {"asked": vars(question), "link": question.address, "question": question_text}
+        return explorer_page(service, request, "discover.html", **values)
 
     @routes.get("/discover.{form}")
-    def export(
-        form: str,
-        term: Text,
-        relation: Text = "",
-        side: Side = "",
-        type: Choice = "",
-        known: Choice = "",
-        together: Choice = "",
-        least: Annotated[int, Query(ge=0, le=100)] = 0,
-        sort: Choice = "rank",
-        indications: Choice = "",
-    ) -> Response:
-        _, ranking = rank(term, relation or service.relations[0], side)
-        asked = {"type": type, "known": known, "together": together, "least": least, "sort": sort}
-        asked["indications"] = indications
-        at = chosen(ranking, asked)[:EXPORTED] if ranking is not None else np.empty(0, np.int64)
-        records = service.records(ranking, at, 5) if ranking is not None else []
-        return download(records, form, "candidates")
+    def export(form: str, question: Asked) -> Response:
+        question.relation = question.relation or service.relations[0]
+        ranking = _ranking(service, question)
+        if ranking is None:
+            return download([], form, "candidates")
+        at = _chosen(service, ranking, question)[:EXPORTED]
+        return download(service.records(ranking, at, 5), form, "candidates")
 
     @routes.get("/compare", name="compare")
     def compare(
         request: Request,
         term: Text = "",
         relation: Text = "",
-        side: Side = "head",
+        side: SideText = "head",
         others: Annotated[list[str], Query(alias="with", max_length=20)] = [],  # noqa: B006
     ) -> Response:
         subject = service.term(service.find(term))
@@ -143,12 +99,12 @@ def router(service: Service) -> APIRouter:
         pairs = [(subject.key, other) if side == "head" else (other, subject.key) for other in others[:COMPARED]]
         predictions = [service.explain(head, tail, relation, 10) for head, tail in pairs]
         back = "/discover?" + urlencode({"term": subject.key, "relation": relation, "side": side})
-        heading = question(relation, side, subject.name)
+        heading = question_text(relation, side, subject.name)
         values = {"predictions": predictions, "side": side, "left_out": len(others[COMPARED:])}
-        return show(request, "compare.html", back=back, heading=heading, **values)
+        return explorer_page(service, request, "compare.html", back=back, heading=heading, **values)
 
     def batch_page(request: Request, **values: Any) -> Response:
-        return show(request, "batch.html", limits=service.limits, **values)
+        return explorer_page(service, request, "batch.html", limits=service.limits, **values)
 
     @routes.get("/batch", name="batch")
     def batch(request: Request) -> Response:
@@ -158,7 +114,7 @@ def router(service: Service) -> APIRouter:
     async def batch_posted(request: Request) -> Response:
         from starlette.concurrency import run_in_threadpool
 
-        fields = await _fields(request)
+        fields = await posted_fields(request)
         text, relation = fields.get("pairs", [""])[0], fields.get("relation", [service.relations[0]])[0]
         pairs = pairs_of(text)
         if not 0 < len(pairs) <= service.limits.pairs:
@@ -173,50 +129,50 @@ def router(service: Service) -> APIRouter:
         ]
         return batch_page(request, rows=rows, text=text, relation=relation)
 
-    @routes.get("/corrections", name="corrections")
-    def corrections(request: Request) -> Response:
-        service.corrected.version  # noqa: B018 (reads the table again if it has changed)
-        told = service.corrected.entries.entries
-        last = {(entry.head, entry.relation, entry.tail): entry for entry in told}
-        entries = [
-            {
-                **vars(entry),
-                "words": _words(service, entry),
-                "code": code_of(triple),
-                "holds": entry is last[triple] and entry.verdict != WITHDRAWN,
-            }
-            for entry in reversed(told)
-            for triple in [(entry.head, entry.relation, entry.tail)]
-        ]
-        return show(request, "corrections.html", entries=entries, kept=service.corrected.path is not None)
-
-    @routes.get("/corrections.tsv")
-    def corrections_file() -> Response:
-        path = service.corrected.path
-        if path is None or not path.exists():
-            raise PageError(404, "no_corrections", "No corrections are kept on this server.")
-        return send_file(path.read_bytes(), "text/tab-separated-values; charset=utf-8", "corrections.tsv")
-
-    @routes.post("/corrections")
-    async def correct(request: Request) -> Response:
-        fields = await _fields(request)
-        who, why = (fields.get(name, [""])[0] for name in ("who", "why"))
-        codes, verdicts = fields.get("triple", []), fields.get("verdict", [])
-        if not codes or len(codes) != len(verdicts):
-            raise UsageError("nothing to save: strike a reason out or confirm it first")
-        for code, verdict in zip(codes[:20], verdicts, strict=False):
-            service.corrected.add(*triple_of(code), verdict, who, why)
-        back = fields.get("back", [""])[0]
-        return RedirectResponse(f"/pair?{back}" if back.startswith("head=") else "/corrections", 303)
-
     return routes
 
 
-def _listed(service: Service, ranking: CandidateRanking, at: np.ndarray, asked: dict[str, Any]) -> dict[str, Any]:
+def _ranking(service: Service, question: CandidateQuestion) -> CandidateRanking | None:
+    """All candidates; None where the relation does not join terms of this type."""
+    node = service.find(question.term)
+    service.model.check_relation(question.relation)
+    side = question.side or service.ranker.side(question.relation, node)
+    return service.ranking(question.relation, side, node) if side else None
+
+
+def _indications(service: Service, ranking: CandidateRanking, question: CandidateQuestion) -> np.ndarray | None:
+    """Which candidates are indications to leave out."""
+    return service.ranker.indications(ranking) if question.indications == "drop" else None
+
+
+def _chosen(service: Service, ranking: CandidateRanking, question: CandidateQuestion) -> np.ndarray:
+    """The rows that pass the filters, sorted."""
+    q = question
+    at = ranking.choose(q.type, q.known, q.together, q.least / 100, q.sort, _indications(service, ranking, q))
+    if q.sort == "name":
+        names = service.model.vocabulary.name
+        at = np.array(sorted(at.tolist(), key=lambda row: names[ranking.node[row]].casefold()), np.int64)
+    return at
+
+
+def _left_out(
+    service: Service, ranking: CandidateRanking, at: np.ndarray, question: CandidateQuestion
+) -> list[Term] | None:
+    """The indications that would stand on this page or before it; None if none were to be left out."""
+    drop = _indications(service, ranking, question)
+    if drop is None:
+        return None
+    shown = at[: question.page * ON_PAGE]
+    return [service.term(node) for node in ranking.left_out(drop, shown, whole=len(shown) == len(at))]
+
+
+def _page_of(
+    service: Service, ranking: CandidateRanking, at: np.ndarray, question: CandidateQuestion
+) -> dict[str, Any]:
     """One page of candidates."""
     pages = max(1, -(-len(at) // ON_PAGE))
-    asked["page"] = min(asked["page"], pages)
-    shown = at[(asked["page"] - 1) * ON_PAGE : asked["page"] * ON_PAGE]
+    question.page = min(question.page, pages)
+    shown = at[(question.page - 1) * ON_PAGE : question.page * ON_PAGE]
     bands = service.model.metrics.get("hit_rate", {}).get(ranking.relation, {}).get(ranking.side, [])
     rows = [
         {
@@ -246,59 +202,6 @@ def _listed(service: Service, ranking: CandidateRanking, at: np.ndarray, asked: 
     }
 
 
-def download(
-    answers: Sequence[Prediction | CogstageError], form: str, name: str, pairs: Sequence[tuple[str, str]] = ()
-) -> Response:
-    """Answers as a file: one row per reason in TSV and CSV, whole records in JSON, nodes and edges in KGX (JSON).
-
-    A pair without an answer keeps its place, with the error: what was asked stands in ``pairs``.
-    """
-    records = [row for row in answers if isinstance(row, Prediction)]
-    if form == "json":
-        text = json.dumps([_record(row) for row in answers], ensure_ascii=False)
-        return send_file(text, "application/json", f"{name}.json")
-    if form == "kgx":
-        nodes, edges = kgx(records)
-        text = json.dumps({"nodes": nodes, "edges": edges}, ensure_ascii=False)
-        return send_file(text, "application/json", f"{name}.kgx.json")
-    rows = rows_of(records) if len(records) == len(answers) else _with_errors(answers, pairs)
-    if form == "tsv":
-        return send_file(table(rows) if rows else "\n", "text/tab-separated-values; charset=utf-8", f"{name}.tsv")
-    if form == "csv":
-        stream = io.StringIO()
-        if rows:
-            writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\r\n")
-            writer.writeheader()
-            writer.writerows([{key: _cell(value) for key, value in row.items()} for row in rows])
-        return send_file(stream.getvalue(), "text/csv; charset=utf-8", f"{name}.csv")
-    raise PageError(404, "unknown_format", "Candidates can be exported as TSV, CSV, JSON and KGX.")
-
-
-def _record(row: Prediction | CogstageError) -> dict[str, Any]:
-    return row.to_dict() if isinstance(row, Prediction) else problem(*described(row)[1:])
-
-
-def _with_errors(answers: Sequence[Prediction | CogstageError], pairs: Sequence[tuple[str, str]]) -> list[Any]:
-    """The rows of a table, in the order of the pairs; a pair that has no answer has one row with its error."""
-    columns = dict.fromkeys([*(rows_of([p])[0] if (p := _first(answers)) else ("head", "tail")), "error"], "")
-    rows = []
-    for answer, (head, tail) in zip(answers, pairs, strict=True):
-        if isinstance(answer, Prediction):
-            rows += [{**columns, **row} for row in rows_of([answer])]
-        else:
-            rows.append({**columns, "head": head, "tail": tail, "error": str(answer)})
-    return rows
-
-
-def _first(answers: Sequence[Prediction | CogstageError]) -> Prediction | None:
-    return next((row for row in answers if isinstance(row, Prediction)), None)
-
-
-def _cell(value: Any) -> Any:
-    """A value that no spreadsheet takes for a formula."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
-
-
 def pairs_of(text: str) -> list[tuple[str, str]]:
     """Pairs from lines with a tab, semicolon or comma between the two terms; a heading is left out."""
     found = []
@@ -317,7 +220,7 @@ def pairs_of(text: str) -> list[tuple[str, str]]:
     return found
 
 
-async def _fields(request: Request) -> dict[str, list[str]]:
+async def posted_fields(request: Request) -> dict[str, list[str]]:
     """The fields of a posted form."""
     try:
         return parse_qs(
@@ -325,13 +228,3 @@ async def _fields(request: Request) -> dict[str, list[str]]:
         )
     except ValueError:
         raise PageError(400, "bad_form", "The form could not be understood.") from None
-
-
-def _words(service: Service, entry: Any) -> str:
-    names = []
-    for key in (entry.head, entry.tail):
-        try:
-            names.append(service.term(service.find(key)).name)
-        except CogstageError:
-            names.append(key)
-    return f"{names[0]} {phrase(entry.relation)} {names[1]}"

@@ -13,14 +13,16 @@ from fastapi.responses import Response
 from markupsafe import Markup
 
 from cogstage.rationale.exports import rows_of, table
-from cogstage.rationale.layout import bridged, estimate_in_words, opposes, order_in_words, steps
+from cogstage.rationale.layout import bridged
 from cogstage.rationale.picture import png, svg
 from cogstage.rationale.prose import prose
 from cogstage.rationale.record import Prediction
-from cogstage.relations import is_opposite, phrase
+from cogstage.rationale.wording import estimate_in_words, likelier_opposites, opposes, order_in_words, steps
+from cogstage.relations import contradict, phrase
 from cogstage.web.about import about_page
 from cogstage.web.asked import Question, Text, code_of
 from cogstage.web.base import page
+from cogstage.web.downloads import send_file
 from cogstage.web.links import document_link, literature
 from cogstage.web.questions import joined_types
 from cogstage.web.service import Service
@@ -68,13 +70,18 @@ def drawn_twice(prediction: Prediction, most: int) -> Markup:
     return Markup(f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>')
 
 
+def explorer_page(service: Service, request: Request, name: str, **values: Any) -> Response:
+    """A page of the explorer from its template, with what all of them show."""
+    common: dict[str, Any] = {"relations": service.relations, "phrase": phrase, "literature": literature}
+    return page(request, f"explorer/{name}", counts_hidden=service.hide_counts, **common, **values)
+
+
 def router(service: Service) -> APIRouter:
     """The pages over one service."""
     routes = APIRouter(include_in_schema=False)
 
     def show(request: Request, name: str, **values: Any) -> Response:
-        common: dict[str, Any] = {"relations": service.relations, "phrase": phrase, "literature": literature}
-        return page(request, f"explorer/{name}", counts_hidden=service.hide_counts, **common, **values)
+        return explorer_page(service, request, name, **values)
 
     def document_address(document: str) -> str | None:
         return document_link(document, str(service.counted.get("format", "")))
@@ -103,7 +110,6 @@ def router(service: Service) -> APIRouter:
             for step, bar, so_far in zip(steps(prediction), drawn, running(prediction), strict=True)
         ]
         others = service.others(prediction)
-        opposite = [other for other in others if _opposite(other.relation, prediction.relation)]
         return show(
             request,
             "pair.html",
@@ -114,11 +120,11 @@ def router(service: Service) -> APIRouter:
             original=original,
             words=in_words(prediction),
             sentences=prose(prediction),
-            joins=joined_types(service.ranker.sides[prediction.relation]),
+            joins=joined_types(service.ranker.usual_types[prediction.relation]),
             others=others,
             document_link=document_address,
-            opposite={other.relation for other in opposite},
-            likelier=[other for other in opposite if other.probability > max(prediction.probability, 0.5)],
+            opposite={other.relation for other in others if contradict(other.relation, prediction.relation)},
+            likelier=likelier_opposites(prediction, others),
             rows=rows,
             total_bar=total,
             changes=_changes(service, question),
@@ -167,10 +173,6 @@ def router(service: Service) -> APIRouter:
     return routes
 
 
-def _opposite(one: str, other: str) -> bool:
-    return is_opposite(one, other) or is_opposite(other, one)
-
-
 def _changes(service: Service, question: Question) -> list[dict[str, str]]:
     """The what-if changes in words, each with the address without it."""
     found = []
@@ -217,8 +219,3 @@ def _examples(service: Service, request: Request) -> list[dict[str, str]]:
         },
         {"title": "A batch with Python", "asked": python, "given": "\n".join(str(row) for row in rows)},
     ]
-
-
-def send_file(content: str | bytes, kind: str, name: str) -> Response:
-    """A response that the browser saves under ``name``."""
-    return Response(content, media_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'})

@@ -15,7 +15,7 @@ from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.vocabulary import UnknownTerm
 from cogstage.rationale.schema import record_schemas
 from cogstage.relations import phrase
-from cogstage.web import api, discover_pages, explorer
+from cogstage.web import api, corrections_pages, discover_pages, explorer
 from cogstage.web.base import create_app, error_answer, page, wants_json
 from cogstage.web.limits import Metrics, RateLimit
 from cogstage.web.security import HostAccess
@@ -44,9 +44,8 @@ def create_explorer_app(
         access=access,
         guards=guards,
     )
-    app.include_router(api.router(service))
-    app.include_router(explorer.router(service))
-    app.include_router(discover_pages.router(service))
+    for pages in (api, explorer, discover_pages, corrections_pages):
+        app.include_router(pages.router(service))
     app.state.layout = "explorer/layout.html"
     app.state.service = service
     app.add_exception_handler(UnknownTerm, _unknown_term)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cogstage.relations import phrase
 
+NAMED = 0.05  # a usual type is named if at least this share of the facts has it
 _ASKED = {  # the term as head, the term as tail
     "may_treat": ("What might {} treat?", "What might treat {}?"),
     "may_prevent": ("What might {} prevent?", "What might prevent {}?"),
@@ -13,16 +14,13 @@ _ASKED = {  # the term as head, the term as tail
 }
 
 
-def question(relation: str, side: str, term: str = "___") -> str:
+def question_text(relation: str, side: str, term: str = "___") -> str:
     """What is asked about ``term`` at one side of a relation."""
     words = _ASKED.get(relation, (f"{{}} {phrase(relation)} what?", f"What {phrase(relation)} {{}}?"))
     return words[0 if side == "head" else 1].format(term)
 
 
-def joined_types(sides: tuple[dict[str, float], dict[str, float]]) -> str:
-    """Which types a relation joins, in words: the commonest of each side."""
-    parts = [
-        " or ".join(sorted((kind for kind, share in side.items() if share >= 0.05), key=lambda kind: -side[kind])[:3])
-        for side in sides
-    ]
+def joined_types(usual: tuple[dict[str, float], dict[str, float]]) -> str:
+    """Which types a relation joins, in words: the commonest of its heads and of its tails."""
+    parts = [" or ".join([kind for kind, share in shares.items() if share >= NAMED][:3]) for shares in usual]
     return f"{parts[0] or 'any term'} with {parts[1] or 'any term'}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -10,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from cogstage.rationale.side_effects import check_indications, is_indication
+from cogstage.relations import RelationIndex, inverse
 from cogstage.web.corrections import CorrectedModel
 from cogstage.web.turns import Turns
 
 REMEMBERED = 256  # rankings kept in memory
 SLICE = 512  # candidates scored at a time
-USUAL = 0.01  # a type belongs to a side of a relation if this share of its facts has it there
 SORTS = ("rank", "name", "together", "type")
 
 
@@ -89,7 +88,14 @@ class Ranker:
         self._corrected, self._turns = corrected, turns
         self._remembered = lru_cache(REMEMBERED)(self._rank)
         self._indications = lru_cache(REMEMBERED)(self._used)
-        self.sides = {name: _types(corrected.model, name) for name in corrected.model.relations}
+        model = corrected.model
+        usual, numbers = model.explainer.types, RelationIndex(model.all_relations)
+        self.usual_types: dict[str, tuple[dict[str, float], dict[str, float]]] = {  # of heads and of tails, with shares
+            name: (usual.of_heads(numbers.number(name)), usual.of_heads(numbers.number(inverse(name))))
+            if usual
+            else ({}, {})
+            for name in model.relations
+        }
 
     def rank(self, relation: str, side: str, node: int) -> CandidateRanking:
         """The ranking for a node at one side of a relation."""
@@ -98,10 +104,10 @@ class Ranker:
     def side(self, relation: str, node: int) -> str:
         """The side of the relation at which terms of this type stand; "" where neither is usual."""
         kind = self._corrected.model.vocabulary.type[node]
-        head, tail = (counts.get(kind, 0.0) for counts in self.sides[relation])
         if not kind:
             return "head"
-        return "" if max(head, tail) < USUAL else "head" if head >= tail else "tail"
+        head, tail = (shares.get(kind, 0.0) for shares in self.usual_types[relation])
+        return "" if head == tail == 0.0 else "head" if head >= tail else "tail"
 
     def indications(self, ranking: CandidateRanking) -> np.ndarray:
         """Which candidates of a ranking by causes are indications, known or predicted: (n,) bool."""
@@ -138,14 +144,3 @@ class Ranker:
         kinds = np.array([types[other] for other in pool.tolist()], object)
         known = model.facts.contains(heads, number, tails)
         return CandidateRanking(relation, side, node, pool, scores, known, model.counts.counts(given, pool), kinds)
-
-
-def _types(model: Any, relation: str) -> tuple[dict[str, float], dict[str, float]]:
-    """The share of each type among a relation's heads and among its tails, by training facts."""
-    facts, types = model.fitted.facts, model.vocabulary.type
-    mine = facts.relation == model.all_relations.index(relation)
-    found = []
-    for ends in (facts.head[mine], facts.tail[mine]):
-        counts = Counter(types[node] for node in ends.tolist())
-        found.append({kind: number / max(len(ends), 1) for kind, number in counts.items() if kind})
-    return found[0], found[1]

@@ -136,7 +136,7 @@ class Service:
     def examples_of(self, one: int, other: int) -> list[dict[str, Any]]:
         """Documents that name both terms, where the graph keeps any and counts are shown."""
         kept = self.model.fitted.examples
-        return [] if kept is None or self.hide_counts else [asdict(example) for example in kept.of(one, other)]
+        return [] if kept is None or self.hide_counts else [asdict(example) for example in kept.between(one, other)]
 
     # Predictions
 

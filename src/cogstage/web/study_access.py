@@ -24,7 +24,7 @@ FORM_HEADER = "x-form-token"
 
 
 @dataclass(frozen=True)
-class Site:
+class StudySite:
     """What the study's pages need: the study, the address that links begin with, and whether cookies demand TLS."""
 
     opened: OpenStudy
@@ -81,10 +81,10 @@ class SignedIn:
         return hashlib.sha256(f"shelf {self.person.id}".encode()).hexdigest()[:16]
 
 
-def site_of(request: Request) -> Site:
+def site_of(request: Request) -> StudySite:
     """The site that the application serves."""
     site = request.app.state.site
-    assert isinstance(site, Site)
+    assert isinstance(site, StudySite)
     return site
 
 

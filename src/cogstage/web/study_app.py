@@ -15,7 +15,7 @@ from cogstage.web import study_admin, study_review
 from cogstage.web.base import check_disk, create_app, error_answer, wants_json
 from cogstage.web.limits import Attempts
 from cogstage.web.security import HostAccess
-from cogstage.web.study_access import NotAdministrator, Site, site_of
+from cogstage.web.study_access import NotAdministrator, StudySite, site_of
 
 
 def create_study_app(
@@ -31,7 +31,7 @@ def create_study_app(
     ``link_base``; without either, none can be made.
     """
     app = create_app(opened.study.title, public_url=public_url, access=access)
-    app.state.site = Site(opened, (public_url or link_base or "").rstrip("/") or None, secure_cookies)
+    app.state.site = StudySite(opened, (public_url or link_base or "").rstrip("/") or None, secure_cookies)
     app.state.attempts = Attempts()
     app.include_router(study_review.router)
     app.include_router(study_admin.router)

@@ -60,7 +60,7 @@ def introduced(who: Person) -> SignedIn:
 Introduced = Annotated[SignedIn, Depends(introduced)]
 
 
-class Save(BaseModel):
+class AnswerUpdate(BaseModel):
     """What the page sends on every click."""
 
     answers: dict[str, str] = Field(default_factory=dict, max_length=200)
@@ -228,7 +228,7 @@ def _keys(answers: dict[str, str]) -> list[Button]:
 
 
 @router.post("/case/{position}/save")
-def save_click(request: Request, position: int, body: Save, who: Introduced) -> Response:
+def save_click(request: Request, position: int, body: AnswerUpdate, who: Introduced) -> Response:
     """Save what was clicked; the answer comes when it is on disk."""
     check_token(request.headers.get(FORM_HEADER, ""), who.token)
     form = _form(request, who, position)

@@ -9,7 +9,7 @@ from cogstage.rationale.record import Term
 from cogstage.relations import inverse
 from cogstage.web.about import unit_words
 from cogstage.web.links import source_of
-from cogstage.web.questions import question
+from cogstage.web.questions import question_text
 from cogstage.web.service import Service
 
 ASSOCIATIONS, CANDIDATES = 16, 5
@@ -61,15 +61,15 @@ def _candidates(service: Service, node: int) -> list[dict[str, Any]]:
     name, kind = service.model.vocabulary.name[node], service.model.vocabulary.type[node]
     found = []
     for relation in service.relations:
-        for side, shares in zip(("head", "tail"), service.ranker.sides[relation], strict=True):
-            if kind and shares.get(kind, 0.0) < 0.01:
+        for side, usual in zip(("head", "tail"), service.ranker.usual_types[relation], strict=True):
+            if kind and kind not in usual:
                 continue
             ranking = service.ranking(relation, side, node)
             address = urlencode({"term": service.term(node).key, "relation": relation, "side": side})
             best = ranking.choose(known="new")[:CANDIDATES]
             found.append(
                 {
-                    "question": question(relation, side, name),
+                    "question": question_text(relation, side, name),
                     "side": side,
                     "address": f"/discover?{address}",
                     "rows": list(zip(service.records(ranking, best, 0), ranking.score(best).tolist(), strict=True)),
