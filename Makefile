@@ -47,7 +47,7 @@ docs: $(STAMPS)/core
 	$(LOCKED) --requirement locks/docs.txt
 	$(BIN)/python scripts/reference_pages.py
 	$(BIN)/python scripts/release_pages.py
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # What is installed, with versions and licences, as a CycloneDX file for those who must check it.
 sbom: $(STAMPS)/core

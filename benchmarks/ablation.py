@@ -3,27 +3,36 @@
     python -m benchmarks ablation --graph GRAPH --dataset DATASET --seeds 5
 
 Parts of stage 3 are exchanged on the same stages 1 and 2. For parts of stages 1 and 2 the model is trained again.
-Figures are macro averages over relations on dev pairs; no test pair is read.
+Dev facts stand against three kinds of pairs: the data set's own negatives, its hard negatives (which all co-occur) and
+dev facts of other relations with fitting types. Figures are macro averages over relations; no test pair is read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import torch
 from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from benchmarks.harness import parser, report
 from cogstage.model.config import Config
-from cogstage.model.decision import Decision, Weighed
+from cogstage.model.decision import Decision, WeighedReasons
+from cogstage.model.recognition import features
 from cogstage.training.fitting import few_threads, prepare
-from cogstage.training.staged import StagedTraining
+from cogstage.training.sampling import PairBatch
+from cogstage.training.staged import PairInputs, StagedTraining
+from cogstage.triples import TripleIndex, Triples, usual_types
 
+Figures = dict[str, float]  # a row of the table, of one seed
 MEASURED = 500  # dev pairs per relation whose reasons are counted
 RETRAINED: dict[str, dict[str, Any]] = {
+    "no facts of other relations as negatives (other_facts=0)": {"other_facts": 0.0},
+    "three times as many (other_facts=0.3)": {"other_facts": 0.3},
     "no training facts in stage 1 (fact_weight=0)": {"fact_weight": 0.0},
     "no L_n: υ is the SVD of PPMI (recall_passes=0)": {"recall_passes": 0},
     "no cross-fitting (folds=0)": {"folds": 0},
@@ -39,23 +48,53 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("--stage-3-only", action="store_true", help="Leave out the rows that train again.")
     asked = options.parse_args(argv)
     graph, data, base = _inputs(asked)
-    rows: dict[str, list[tuple[float, float]]] = {}
+    contrasts = _contrasts(graph, data, asked.dataset)
+    rows: dict[str, list[Figures]] = {}
     for seed in range(1 if asked.quick else asked.seeds):
-        for name, figures in _one_seed(graph, data.for_fitting(), seed, base, not asked.stage_3_only).items():
+        for name, figures in _one_seed(graph, data.for_fitting(), contrasts, seed, base, not asked.stage_3_only):
             rows.setdefault(name, []).append(figures)
-    default = np.array(rows["the default model"])[:, 0]
-    table = [
-        {
-            "row": name,
-            "seeds": len(figures),
-            "AUROC": float(np.mean([auroc for auroc, _ in figures])),
-            "difference": float(np.mean([auroc for auroc, _ in figures] - default)),
-            "sd of the difference": float(np.std([auroc for auroc, _ in figures] - default)),
-            "effective reasons": float(np.mean([count for _, count in figures])),
-        }
-        for name, figures in rows.items()
-    ]
+            print(seed, name, figures, flush=True)
+    default = np.array([figures["AUROC"] for figures in rows["the default model"]])
+    table = []
+    for name, seeds in rows.items():
+        difference = np.array([figures["AUROC"] for figures in seeds]) - default
+        mean = {column: float(np.mean([figures[column] for figures in seeds])) for column in seeds[0]}
+        spread = {"difference": float(difference.mean()), "sd of the difference": float(difference.std())}
+        table.append({"row": name, "seeds": len(seeds), **mean, **spread})
     report("ablation", table, asked.out, {"options": base, "nodes": graph.n_nodes})
+
+
+def _contrasts(graph: Any, data: Any, folder: Path | None) -> dict[str, PairBatch]:
+    """Dev facts against hard negatives, where the data set's folder has them, and against facts of other relations."""
+    facts, relations = data.facts("dev"), len(data.relations)
+    known = TripleIndex(Triples.join([data.facts("train"), facts]), relations, data.n_nodes)
+    usual = usual_types(graph.vocabulary.type, data.facts("train"), relations)
+    pairs = np.unique(np.concatenate([[facts.head, facts.tail], [facts.tail, facts.head]], axis=1), axis=1)
+    others = ~known.relations_of(*pairs)[:, :relations]
+    if usual is not None:
+        others &= usual.allowed(*pairs)[:, :relations]
+    found: dict[str, list[np.ndarray]] = {"against other relations": [], "against hard negatives": []}
+    for number, name in enumerate(data.relations):
+        own = facts.relation == number
+        positives = np.stack([facts.head[own], facts.tail[own]])
+        found["against other relations"].append(_labelled(positives, pairs[:, others[:, number]], number))
+        if folder is not None:
+            table = pq.read_table(folder / "negatives" / "hard" / name / "dev.parquet")
+            hard = np.stack([table["head_id"].to_numpy(), table["tail_id"].to_numpy()])
+            found["against hard negatives"].append(_labelled(positives, hard, number))
+    return {kind: _batch(np.concatenate(parts, axis=1)) for kind, parts in found.items() if parts}
+
+
+def _labelled(positives: np.ndarray, negatives: np.ndarray, relation: int) -> np.ndarray:
+    """Head, tail, relation and label of pairs (4, n)."""
+    both = np.concatenate([positives, negatives], axis=1)
+    label = np.arange(both.shape[1]) < positives.shape[1]
+    return np.concatenate([both, np.full_like(label, relation, dtype=np.int64)[None], label[None]])
+
+
+def _batch(rows: np.ndarray) -> PairBatch:
+    head, tail, target, label = rows.astype(np.int64)
+    return PairBatch(head, tail, target, label.astype(np.float32), np.full_like(head, -1), np.arange(len(head)))
 
 
 def _inputs(asked: Any) -> tuple[Any, Any, dict[str, Any]]:
@@ -90,7 +129,7 @@ class OwnRelation(Decision):
 class EqualWeights(Decision):
     """Every association weighs the same, however like it is."""
 
-    def forward(self, likeness: Tensor, score: Tensor, known: Tensor, pair: Tensor, q: int) -> Weighed:
+    def forward(self, likeness: Tensor, score: Tensor, known: Tensor, pair: Tensor, q: int) -> WeighedReasons:
         """As if all were equally like."""
         return super().forward(torch.zeros_like(likeness), score, known, pair, q)
 
@@ -98,7 +137,7 @@ class EqualWeights(Decision):
 class NoPpmi(Decision):
     """How often the pair itself occurs together does not count."""
 
-    def forward(self, likeness: Tensor, score: Tensor, known: Tensor, pair: Tensor, q: int) -> Weighed:
+    def forward(self, likeness: Tensor, score: Tensor, known: Tensor, pair: Tensor, q: int) -> WeighedReasons:
         """As if no pair occurred together."""
         return super().forward(likeness, score, known, pair * torch.tensor([0.0, 1.0]), q)
 
@@ -106,7 +145,7 @@ class NoPpmi(Decision):
 class NoSimilarity(Decision):
     """Whether the two terms of the pair occur beside the same terms does not count."""
 
-    def forward(self, likeness: Tensor, score: Tensor, known: Tensor, pair: Tensor, q: int) -> Weighed:
+    def forward(self, likeness: Tensor, score: Tensor, known: Tensor, pair: Tensor, q: int) -> WeighedReasons:
         """As if no terms were alike."""
         return super().forward(likeness, score, known, pair * torch.tensor([1.0, 0.0]), q)
 
@@ -114,31 +153,38 @@ class NoSimilarity(Decision):
 class NoPair(Decision):
     """The counts of the pair itself do not count: reasons alone."""
 
-    def forward(self, likeness: Tensor, score: Tensor, known: Tensor, pair: Tensor, q: int) -> Weighed:
+    def forward(self, likeness: Tensor, score: Tensor, known: Tensor, pair: Tensor, q: int) -> WeighedReasons:
         """As if nothing were known of the pair itself."""
         return super().forward(likeness, score, known, torch.zeros_like(pair), q)
 
 
-def _one_seed(graph: Any, view: Any, seed: int, base: dict[str, Any], again: bool) -> dict[str, tuple[float, float]]:
+def _one_seed(
+    graph: Any, view: Any, contrasts: dict[str, PairBatch], seed: int, base: dict[str, Any], again: bool
+) -> Iterator[tuple[str, Figures]]:
     config = Config(**base)
     with few_threads():
         training = _first_stages(graph, view, config, seed)
-        found = {"the default model": _stage_3(training, config, seed)}
-        found["recognition alone, no reasons"] = _recognition(training, view), float("nan")
+        seen = {kind: training.look_at(pairs) for kind, pairs in contrasts.items()}
+
+        def row(config: Config, kind: type[Decision] = Decision) -> Figures:
+            return _stage_3(training, config, contrasts, seen, seed, kind)
+
+        yield "the default model", row(config)
+        yield "recognition alone, no reasons", _recognition(training, contrasts)
         for count in (3, 5):
-            found[f"{count} reasons for and {count} against"] = _stage_3(training, config.replace(reasons=count), seed)
-        found["known facts only (closed world)"] = _stage_3(training, config.replace(world="closed"), seed)
-        found["any sign for any relation"] = _stage_3(training, config, seed, FreeSigns)
-        found["triples of the question's relation only"] = _stage_3(training, config, seed, OwnRelation)
-        found["all associations weigh the same"] = _stage_3(training, config, seed, EqualWeights)
-        found["no PPMI of the pair itself"] = _stage_3(training, config, seed, NoPpmi)
-        found["no similarity of the pair itself"] = _stage_3(training, config, seed, NoSimilarity)
-        found["neither: reasons alone"] = _stage_3(training, config, seed, NoPair)
+            yield f"{count} reasons for and {count} against", row(config.replace(reasons=count))
+        yield "known facts only (closed world)", row(config.replace(world="closed"))
+        yield "any sign for any relation", row(config, FreeSigns)
+        yield "triples of the question's relation only", row(config, OwnRelation)
+        yield "all associations weigh the same", row(config, EqualWeights)
+        yield "no PPMI of the pair itself", row(config, NoPpmi)
+        yield "no similarity of the pair itself", row(config, NoSimilarity)
+        yield "neither: reasons alone", row(config, NoPair)
         for name, changes in RETRAINED.items() if again else ():
             changed = config.replace(**changes)
             training = _first_stages(graph, view, changed, seed)
-            found[name] = _stage_3(training, changed, seed)
-    return found
+            seen = {kind: training.look_at(pairs) for kind, pairs in contrasts.items()}
+            yield name, _stage_3(training, changed, contrasts, seen, seed)
 
 
 def _first_stages(graph: Any, view: Any, config: Config, seed: int) -> StagedTraining:
@@ -151,9 +197,14 @@ def _first_stages(graph: Any, view: Any, config: Config, seed: int) -> StagedTra
 
 
 def _stage_3(
-    training: StagedTraining, config: Config, seed: int, kind: type[Decision] = Decision
-) -> tuple[float, float]:
-    """Dev AUROC and the effective number of reasons of a fresh stage 3."""
+    training: StagedTraining,
+    config: Config,
+    contrasts: dict[str, PairBatch],
+    seen: dict[str, PairInputs],
+    seed: int,
+    kind: type[Decision] = Decision,
+) -> Figures:
+    """AUROCs and the effective number of reasons of a fresh stage 3."""
     network = training.network
     network.decision = kind(config, training.targets, network.relations, network.decision.opposite)
     rng = np.random.default_rng([seed, 3])
@@ -161,8 +212,23 @@ def _stage_3(
         if training.is_epoch(number):
             training.run_round(number, rng)
     found = [training.dev_logits(target) for target in training.targets]
+    figures = {"AUROC": float(np.mean([roc_auc_score(label, logit) for logit, label in found]))}
+    with torch.no_grad():
+        for name, pairs in contrasts.items():
+            figures[name] = _macro(
+                pairs, lambda rows, target, name=name: training.logits_of(seen[name], rows, target).numpy()
+            )
     counts = [_effective(training, target) for target in training.targets]
-    return float(np.mean([roc_auc_score(label, logit) for logit, label in found])), float(np.mean(counts))
+    return {**figures, "effective reasons": float(np.mean(counts))}
+
+
+def _macro(pairs: PairBatch, score: Callable[[np.ndarray, int], np.ndarray]) -> float:
+    """Mean AUROC over relations; ``score`` is given rows of the pairs and their relation."""
+    found = []
+    for target in np.unique(pairs.target).tolist():
+        rows = np.flatnonzero(pairs.target == target)
+        found.append(roc_auc_score(pairs.label[rows], score(rows, target)))
+    return float(np.mean(found))
 
 
 @torch.no_grad()
@@ -181,16 +247,19 @@ def _effective(training: StagedTraining, target: int) -> float:
 
 
 @torch.no_grad()
-def _recognition(training: StagedTraining, view: Any) -> float:
+def _recognition(training: StagedTraining, contrasts: dict[str, PairBatch]) -> Figures:
     network = training.network
-    views, found = network.recognition.views(network.recall.term), []
-    for target in training.targets:
-        pairs = view.pairs(view.relations[target], "dev")
-        head, tail = (torch.from_numpy(end.astype(np.int64)) for end in (pairs.head, pairs.tail))
-        ppmi = torch.from_numpy(training.knowledge.counts.ppmi(pairs.head, pairs.tail))
-        score = network.recognition.scores(views, head, tail, ppmi)[:, target]
-        found.append(roc_auc_score(pairs.label, score.numpy()))
-    return float(np.mean(found))
+    views, figures = network.recognition.views(network.recall.term), {}
+    for name, pairs in {"AUROC": training.sampler.dev, **contrasts}.items():
+
+        def score(rows: np.ndarray, target: int, pairs: PairBatch = pairs) -> np.ndarray:
+            head, tail = pairs.head[rows], pairs.tail[rows]
+            ends = torch.from_numpy(head), torch.from_numpy(tail)
+            scores = network.recognition.scores(views, *ends, *features(training.knowledge, head, tail))
+            return scores[:, target].numpy()
+
+        figures[name] = _macro(pairs, score)
+    return {**figures, "effective reasons": float("nan")}
 
 
 if __name__ == "__main__":

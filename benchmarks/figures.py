@@ -148,7 +148,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parser(__doc__)
     options.add_argument("--figures", type=Path, default=FIGURES, metavar="FOLDER", help="recorded figures")
     options.add_argument("--record", type=Path, nargs="+", metavar="FILE", help="keep these files as figures")
-    options.add_argument("--only", nargs="+", metavar="NAME", help="measure these figures alone")
+    options.add_argument("--only", nargs="+", metavar="NAME", help="measure only these figures")
     chosen = options.parse_args(argv)
     if chosen.record:
         record(chosen.record, chosen.figures)

@@ -25,6 +25,7 @@ from benchmarks.measured_command import disk_mb, run_measured
 
 COGSTAGE = [sys.executable, "-c", "from cogstage.cli.main import run; run()"]
 RELATION = "may_treat"
+DATA_STAGES = 4  # up to the data set
 MEMORY_LIMIT_MB = 16 * 1024
 ASKED, EXAMPLES = 500, 5  # test pairs whose rationales are checked against the rules; those that are shown
 # Shortened from 12 passes over the nodes, 12 over the facts and 4 epochs, which take some 25 minutes of an idle core.
@@ -87,8 +88,8 @@ def stages(plan: Plan, training: Mapping[str, str]) -> list[Stage]:
     ]
 
 
-def run_stages(folder: Path, plan: Plan, training: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Run what is not done yet; gives a row a stage. A folder of another plan is refused."""
+def run_stages(folder: Path, plan: Plan, training: Mapping[str, str], most: int | None = None) -> list[dict[str, Any]]:
+    """Run what is not done yet, at most ``most`` stages; one row per stage. A folder of another plan is refused."""
     done = folder / "stages"
     done.mkdir(parents=True, exist_ok=True)
     wanted = {"plan": asdict(plan), "training": dict(training)}
@@ -97,7 +98,7 @@ def run_stages(folder: Path, plan: Plan, training: Mapping[str, str]) -> list[di
         raise SystemExit(f"{folder} holds a run of another plan; give another --folder, or delete it")
     known.write_text(json.dumps(wanted, indent=2) + "\n", encoding="utf-8")
     rows = []
-    for number, stage in enumerate(stages(plan, training)):
+    for number, stage in enumerate(stages(plan, training)[:most]):
         record = done / f"{number}.json"
         if not record.exists():
             if stage.name == "explain":
@@ -126,10 +127,24 @@ def write_asked(folder: Path) -> None:
     (folder / "asked.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
+def data_notes(folder: Path) -> dict[str, Any]:
+    """The size of the graph, and the facts of the data set by relation and split."""
+    from cogstage.graph.cooccurrence import Graph
+    from cogstage.knowledge.dataset import SPLITS, Dataset
+
+    graph, dataset = Graph.load(folder / "graph"), Dataset.load(folder / "dataset")
+    return {
+        "terms": graph.n_nodes,
+        "edges": graph.n_edges,
+        "edges counted once": float(np.mean(graph.count == 1)),
+        "facts": {name: [int(dataset.pairs(name, split).label.sum()) for split in SPLITS] for name in TABLE_1},
+    }
+
+
 def against_the_truth(folder: Path, plan: Plan) -> dict[str, Any]:
     """What the stages found beside what was planted: test figures, the rules' own figures, and true rationales."""
     from cogstage.graph.cooccurrence import Graph
-    from cogstage.knowledge.dataset import SPLITS, Dataset
+    from cogstage.knowledge.dataset import Dataset
     from cogstage.training.measures import dev_measures
 
     hospital, graph, dataset = Hospital(plan), Graph.load(folder / "graph"), Dataset.load(folder / "dataset")
@@ -147,10 +162,6 @@ def against_the_truth(folder: Path, plan: Plan) -> dict[str, Any]:
     facts = {(hospital.concept[head], hospital.concept[tail]) for head, tail in hospital.facts()[RELATION].tolist()}
     examples = zip(positive[:EXAMPLES], checked, strict=False)
     return {
-        "terms": graph.n_nodes,
-        "edges": graph.n_edges,
-        "edges counted once": float(np.mean(graph.count == 1)),
-        "facts": {name: [int(dataset.pairs(name, split).label.sum()) for split in SPLITS] for name in TABLE_1},
         "test pairs": len(test),
         "figures": figures,
         "pairs explained": len(answered),
@@ -191,22 +202,26 @@ def _example(record: Mapping[str, Any], flags: list[bool], facts: set[tuple[str,
 def main(argv: list[str]) -> None:
     """Run the stages, or go on with them; print the table and what was found."""
     options = parser(__doc__)
-    options.add_argument("--folder", help="where the run lives and is gone on with (default: below --out)")
+    options.add_argument("--folder", help="folder of the run; an unfinished run is continued (default: below --out)")
+    options.add_argument("--data-only", action="store_true", help="stop after the data set is built")
     chosen = options.parse_args(argv)
     plan, training = (QUICK, QUICK_TRAINING) if chosen.quick else (PAPER, TRAINING)
     with tempfile.TemporaryDirectory() as fresh:  # a quick run must not find everything done
         default = fresh if chosen.quick else Path(chosen.out) / "hospital"
-        run(Path(chosen.folder or default).resolve(), plan, training, chosen.out)
+        run(Path(chosen.folder or default).resolve(), plan, training, chosen.out, chosen.data_only)
 
 
-def run(folder: Path, plan: Plan, training: Mapping[str, str], out: str) -> None:
+def run(folder: Path, plan: Plan, training: Mapping[str, str], out: str, data_only: bool = False) -> None:
     """Run the stages in a folder and report; more memory than the limit is an error."""
-    rows = run_stages(folder, plan, training)
-    notes = {**against_the_truth(folder, plan), "training": dict(training)}
+    rows = run_stages(folder, plan, training, DATA_STAGES if data_only else None)
+    notes = data_notes(folder)
+    if not data_only:
+        notes |= {**against_the_truth(folder, plan), "training": dict(training)}
     report("hospital_end_to_end", rows, out, notes)
-    path = Path(out) / "hospital_end_to_end.md"
-    path.write_text(page(rows, notes), encoding="utf-8")
-    print(f"and as a page to {path}")
+    if not data_only:
+        path = Path(out) / "hospital_end_to_end.md"
+        path.write_text(page(rows, notes), encoding="utf-8")
+        print(f"and as a page to {path}")
     highest = max(row["peak_mb"] for row in rows)
     if highest > MEMORY_LIMIT_MB:
         raise SystemExit(f"a stage took {highest:,.0f} MB, more than the limit of {MEMORY_LIMIT_MB:,}")

@@ -67,7 +67,9 @@ def main(argv: list[str] | None = None) -> None:
             for row in comparison_rows(result, dataset_name(built), metric)
         ]
     about = {"nodes": graph.n_nodes, "edges": graph.n_edges, "negatives": chosen.negatives, "seeds": seeds}
-    report("literature", rows, chosen.out, {**about, "split": result.split}, files)
+    usual = chosen.negatives == "degree" and chosen.split_seed == 0
+    name = "literature" if usual else f"literature_{chosen.negatives}_{chosen.split_seed}"
+    report(name, rows, chosen.out, {**about, "split": result.split}, files)
 
 
 if __name__ == "__main__":

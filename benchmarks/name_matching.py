@@ -190,7 +190,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parser(__doc__)
     options.add_argument("--facts", type=Path, nargs="+", help="Tables with head and tail.")
     options.add_argument("--lexicon", type=Path, help="Lexicon table; the embedded graph by default.")
-    options.add_argument("--show", type=int, default=0, help="Print so many problems of each kind.")
+    options.add_argument("--show", type=int, default=0, help="Number of problems of each kind to print.")
     asked = options.parse_args(argv)
     if asked.lexicon is not None:
         names = Names.from_lexicon(asked.lexicon)

@@ -67,7 +67,7 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("--graph", default="", help="folder of the graph")
     options.add_argument("--dataset", default="", help="folder of a data set built on it")
     options.add_argument("--relations", default="", help="separated by commas; all of the data set by default")
-    options.add_argument("--epochs", type=int, default=100, help="of each relation, at most")
+    options.add_argument("--epochs", type=int, default=100, help="largest number of epochs per relation")
     options.add_argument("--mark", type=float, default=1.0, help="stop after two epochs above this dev AUROC")
     chosen = options.parse_args(argv)
     settings: dict[str, Any] = {}

@@ -37,7 +37,7 @@ def main(argv: list[str] | None = None, **training: Any) -> None:
 
     options = study_parser(__doc__, seeds=3)
     options.add_argument("--references", help="folder of the sets (default: ../pharmacovigilance beside --data)")
-    options.add_argument("--min-count", type=int, default=1, help="documents that a term must occur in")
+    options.add_argument("--min-count", type=int, default=1, help="least number of documents per term")
     options.add_argument("--coverage", action="store_true", help="only say which pairs the graph has; train nothing")
     chosen = options.parse_args(argv)
     data = Path(chosen.data or "literature")

@@ -99,7 +99,7 @@ class Standalone:
 def main(argv: list[str] | None = None) -> None:
     """Build on one machine, on a standalone Spark, and on one that loses a worker; compare the folders."""
     arguments = parser(__doc__)
-    arguments.add_argument("--documents", type=int, help="the first so many documents alone")
+    arguments.add_argument("--documents", type=int, help="use only the first N documents")
     options = arguments.parse_args(argv)
     count = options.documents or (500 if options.quick else None)
     literature = need_literature(options.data)

@@ -37,7 +37,7 @@ def study_parser(description: str | None, methods: Sequence[str] = METHODS, seed
     options.add_argument("--methods", default=",".join(methods), help="methods to compare")
     options.add_argument("--seeds", type=int, default=seeds, help="number of seeds")
     options.add_argument("--jobs", type=int, default=1, help="processes that fit at the same time")
-    options.add_argument("--folder", help="folder of the measurement, to go on with (default: below --out)")
+    options.add_argument("--folder", help="folder of the run; an unfinished run is continued (default: below --out)")
     return options
 
 

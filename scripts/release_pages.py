@@ -102,6 +102,8 @@ Textbook questions answered right: {right} of {asked} ({share}).
 
 {limits}
 - The training data are small and partly fifty years old; many labels are weak. Newer drugs are missing.
+- The model tells related from unrelated terms better than it tells relations apart: two terms that often occur
+  together can get a high probability for a relation that does not hold. Compare all relations of a pair.
 - Half of the pairs in these figures are true. In practice most pairs are not, so precision is much lower.
 - The literature covers some diseases and groups of patients far better than others, and so do the counts.
 

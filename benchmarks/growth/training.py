@@ -16,7 +16,7 @@ def iteration(preset: str, associations: int, relations: int, dimension: int, re
     import torch
 
     from benchmarks.planted import Plan, planted
-    from cogstage.estimator import preset_config
+    from cogstage.model.presets import preset_config
     from cogstage.training.distributed import Processes
 
     graph, dataset = planted(Plan(terms=TERMS, edges=EDGES, topics=20, facts=200, relations=relations))
