@@ -237,7 +237,7 @@ def _effective(training: StagedTraining, target: int) -> float:
     network, dev = training.network, training.sampler.dev
     some = np.flatnonzero(dev.target == target)[:MEASURED]
     head, tail = (torch.from_numpy(end[some]) for end in (dev.head, dev.tail))
-    ready = network.ready(torch.from_numpy(training.sampler.candidates))
+    ready = network.ready(torch.from_numpy(training.sampler.candidates), training.knowledge.facts)
     weighed = network(head, tail, target, ready, training.knowledge).weighed
     n, c = network.decision.reasons, weighed.contribution
     parts = [c.gather(1, at[:, :n]) for at in (weighed.strongest_for, weighed.strongest_against)]
@@ -249,7 +249,7 @@ def _effective(training: StagedTraining, target: int) -> float:
 @torch.no_grad()
 def _recognition(training: StagedTraining, contrasts: dict[str, PairBatch]) -> Figures:
     network = training.network
-    views, figures = network.recognition.views(network.recall.term), {}
+    views, figures = network.recognition.views(network.recall.term, training.knowledge.facts), {}
     for name, pairs in {"AUROC": training.sampler.dev, **contrasts}.items():
 
         def score(rows: np.ndarray, target: int, pairs: PairBatch = pairs) -> np.ndarray:

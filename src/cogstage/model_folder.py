@@ -29,10 +29,11 @@ from cogstage.graph.pair_counts import PairCounts
 from cogstage.graph.pair_order import PairOrder
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.locks import lock_folder
-from cogstage.model.config import Config, Options
+from cogstage.model.config import Config
 from cogstage.model.fast.paper_network import FastPaperNetwork
 from cogstage.model.network import Network
 from cogstage.model.paper import PaperConfig
+from cogstage.options import Options
 from cogstage.provenance import counts_of, privacy_text
 from cogstage.rationale.explain import Explainer
 from cogstage.rationale.paper_predictor import PaperPredictor
@@ -49,7 +50,7 @@ VOCABULARY = "vocabulary.parquet"
 ORDER = "order.safetensors"  # where the graph has order in time
 EXAMPLES = "examples.arrow"  # of counted pairs, where the graph keeps any
 CHECKPOINT = "checkpoint"
-MODEL_VERSION = 5  # 1: another decision; 2: no fact-aware vectors; 3: no counts of the pair; 4: fewer negatives
+MODEL_VERSION = 6  # 1: another decision; 2: no fact-aware vectors; 3: no counts of the pair; 5: no lift
 FILES = (
     "model.safetensors",
     "config.json",

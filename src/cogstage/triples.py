@@ -96,6 +96,20 @@ class TripleIndex:
         known: np.ndarray = self.table[row, relation]
         return known if hidden is None else known & (self.folds[row] != hidden)
 
+    def tails(self, relation: int, hidden: int | None = None) -> np.ndarray:
+        """Tails of a relation's triples, as often as they occur, but for triples of the fold ``hidden``. (n,)."""
+        tails: np.ndarray = self.other[self.table[:-1, relation] & (self.folds[:-1] != _fold(hidden))]
+        return tails
+
+    def holders(self, relation: int, tails: np.ndarray, hidden: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """The heads of a relation's known triples with these tails: heads (n,), positions within ``tails`` (n,)."""
+        inverse = (relation + self.relations) % (2 * self.relations)
+        begin, length = self.start[tails], np.diff(self.start)[tails]
+        position = np.repeat(np.arange(len(tails)), length)
+        row = np.arange(len(position)) + np.repeat(begin - (np.cumsum(length) - length), length)
+        known = self.table[row, inverse] & (self.folds[row] != _fold(hidden))
+        return self.other[row[known]], position[known]
+
     def triples(self) -> Triples:
         """All triples, inverses read forward."""
         row, relation = np.nonzero(self.table[:-1, : self.relations])
@@ -109,6 +123,11 @@ class TripleIndex:
     def joined(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
         """Whether each pair holds any relation in either direction."""
         return self._rows(head, tail) < len(self._keys)
+
+
+def _fold(hidden: int | None) -> int:
+    """The fold that is left out; no triple is of fold -2."""
+    return -2 if hidden is None else hidden
 
 
 class UsualTypes:

@@ -70,10 +70,9 @@ def test_not_recalled_means_the_weights_are_taken_again(model: CogStage) -> None
                 left = [m for m in range(many) if kind * many + m != number]
                 power = np.exp(sharpness[kind] * likeness[left])
                 for m, weight in zip(left, power / power.sum(), strict=True):
-                    score = answer.score[row, kind, m].double().numpy()
-                    value = decision.value[0].detach().double().numpy() * np.where(score > 0, score, score / 4)
-                    value = value + decision.fact[0].detach().double().numpy() * answer.known[row, kind, m].numpy()
-                    c += (scale[kind] * weight * value).tolist()
+                    lifted, known = answer.lifted[row, kind, m].double().numpy(), answer.known[row, kind, m].numpy()
+                    factor = np.where(known, *(part[0].detach().double() for part in (decision.fact, decision.value)))
+                    c += (scale[kind] * weight * factor * np.where(lifted > 0, lifted, lifted / 4)).tolist()
             assert after[row] == pytest.approx(literal_logit(before_reasons(model, row), c, n), abs=1e-5)
 
 

@@ -51,6 +51,22 @@ def test_the_arrays_for_kernels_list_each_node_s_pairs_in_order(facts: list[tupl
     assert index.folds.tolist() == [-1] * (len(joined) + 1)
 
 
+@given(FACTS, st.sampled_from([None, 0, 1, 2]), st.integers(0, 2 * RELATIONS - 1))
+def test_tails_of_a_relation_and_who_holds_it_with_them(
+    facts: list[tuple[int, int, int]], hidden: int | None, relation: int
+) -> None:
+    folds = np.array([fold_of(h, t) for h, _, t in facts], np.int64)
+    index = TripleIndex(triples_of(facts), RELATIONS, NODES, folds)
+    both = {(h, r, t) for h, r, t in facts} | {(t, r + RELATIONS, h) for h, r, t in facts}
+    known = {(h, t) for h, r, t in both if r == relation and fold_of(h, t) != hidden}
+    tails = index.tails(relation, hidden)
+    assert sorted(tails.tolist()) == sorted(t for _, t in known)
+    asked = np.append(tails, [0, 0])
+    heads, position = index.holders(relation, asked, hidden)
+    found = sorted(zip(heads.tolist(), position.tolist(), strict=True))
+    assert found == sorted((h, n) for n, t in enumerate(asked.tolist()) for h, other in known if other == t)
+
+
 def test_asking_does_not_change_the_index() -> None:
     index = TripleIndex(triples_of([(0, 0, 1)]), RELATIONS, NODES, np.array([1]))
     index.relations_of(np.array([0]), np.array([1]), hidden=1)

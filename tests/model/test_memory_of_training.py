@@ -47,12 +47,13 @@ def test_the_moments_of_a_phase_and_the_folds_are_not_held_when_they_are_over() 
 @pytest.mark.parametrize("rows", [2, 3, 64])
 def test_towers_in_blocks_are_those_computed_at_once(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     graph, data = planted(Plan())
-    network = prepare(graph, data.for_fitting(), [0], OPTIONS, 0).network
+    training = prepare(graph, data.for_fitting(), [0], OPTIONS, 0)
+    network = training.network
     with torch.no_grad():
         nodes = torch.arange(graph.n_nodes)
         head, tail = network.eval().recognition.towers(network.recall.term, nodes, nodes)
         monkeypatch.setattr(recognition, "ROWS", rows)
-        views = network.recognition.views(network.recall.term)
+        views = network.recognition.views(network.recall.term, training.knowledge.facts)
     torch.testing.assert_close((views.head, views.tail), (head, tail), rtol=0, atol=1e-6)
 
 

@@ -26,6 +26,10 @@ def tower(
     return [math.tanh(sum(x[i] * weight[i][j] for i in range(2 * d)) + bias[j]) for j in range(len(bias))]
 
 
+def phi(s: float) -> float:
+    return s if s > 0 else s / 4
+
+
 class Literal:
     """Parameters as nested lists, and every step of a prediction."""
 
@@ -41,7 +45,9 @@ class Literal:
         associations: int,
         reasons: int,
         order: Mapping[tuple[int, int], tuple[int, int, int]],  # patients with i first, j first, both on one day
+        sample: int = 128,
     ) -> None:
+        self.sample = sample
         self.order = order
         self.p, self.scale, self.ppmi, self.facts = parameters, scale, ppmi, facts
         self.types, self.usual, self.candidates = types, usual, candidates
@@ -59,9 +65,7 @@ class Literal:
         """s_k(i,j) as trained."""
         if k >= self.relations:
             return self.score(k - self.relations, j, i)
-        m, a, z = self.p["recognition.matrix"][k], self.head[i], self.tail[j]
-        product = sum(a[x] * m[x][y] * z[y] for x in range(len(a)) for y in range(len(z)))
-        plain = self.scale * product + self.p["recognition.ppmi"][k] * self.ppmi[i][j] + self.p["recognition.bias"][k]
+        plain = self.bilinear(k, i, j) + self.p["recognition.ppmi"][k] * self.ppmi[i][j]
         return plain + 50 * self.p["recognition.order"][k] * self.lean(i, j) if self.order else plain
 
     def lean(self, i: int, j: int) -> float:
@@ -84,6 +88,34 @@ class Literal:
         if self.types is not None and (k, self.types[i], self.types[j]) not in self.usual:
             return 0.0
         return max(-6.0, min(6.0, self.score(k, i, j)))
+
+    def usually(self, k: int, i: int) -> float:
+        """m_k(i)."""
+        heads = [h for h, r, _ in self.facts if r == k] + [t for _, r, t in self.facts if r + self.relations == k]
+        return self.mean(k, i) - sum(self.mean(k, h) for h in heads) / len(heads) / 2 if heads else 0.0
+
+    def mean(self, k: int, i: int) -> float:
+        """μ_k(i): the mean of φ over the tails of k, without PPMI and order."""
+        known = {(h, r, t) for h, r, t in self.facts} | {(t, r + self.relations, h) for h, r, t in self.facts}
+        heads, tails = ([fact[end] for fact in known if fact[1] == k] for end in (0, 2))
+        tails.sort(key=lambda j: sum(self.bilinear(k, head, j) for head in heads))
+        sample = [tails[int((n + 0.5) * len(tails) / self.sample)] for n in range(self.sample)] if tails else []
+        found = [6.0 if (i, k, j) in known else max(-6.0, min(6.0, self.bilinear(k, i, j))) for j in sample]
+        return sum(phi(s) for s in found) / len(found) if found else 0.0
+
+    def bilinear(self, k: int, i: int, j: int) -> float:
+        """c·aᵀ·M_k·z + b_k."""
+        if k >= self.relations:
+            return self.bilinear(k - self.relations, j, i)
+        m, a, z = self.p["recognition.matrix"][k], self.head[i], self.tail[j]
+        product = sum(a[x] * m[x][y] * z[y] for x in range(len(a)) for y in range(len(z)))
+        return float(self.scale * product + self.p["recognition.bias"][k])
+
+    def lift(self, k: int, i: int, j: int) -> float:
+        """ŝ_k(i,j)."""
+        s = self.seen(k, i, j)
+        less = s - self.usually(k, i) - self.usually((k + self.relations) % (2 * self.relations), j)
+        return less if s * less > 0 else 0.0
 
     def likest(self, towers: Matrix, node: int) -> list[tuple[int, float]]:
         """The associations of a term with their likeness, likest first."""
@@ -112,11 +144,8 @@ class Literal:
                 weight = math.exp(self.p["decision.scale"][q][kind]) * math.exp(sigma * likeness) / total
                 i, j = (h, other) if kind == 0 else (other, t)
                 for k in range(2 * self.relations):
-                    s = self.seen(k, i, j)
-                    phi = s if s > 0 else s / 4
-                    value = self.p["decision.value"][q][k] * phi
-                    value += self.p["decision.fact"][q][k] * self.known(k, i, j)
-                    found[i, k, j] = weight * value
+                    name = "decision.fact" if self.known(k, i, j) else "decision.value"
+                    found[i, k, j] = weight * self.p[name][q][k] * phi(self.lift(k, i, j))
         return found
 
     def pair(self, h: int, q: int, t: int) -> float:

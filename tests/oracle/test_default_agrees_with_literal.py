@@ -77,7 +77,7 @@ def made(seed: int, typed: bool, closed: bool = False) -> tuple[Network, Knowled
 @pytest.mark.parametrize("seed", range(4))
 def test_recognition_fast_and_plain(seed: int, typed: bool) -> None:
     network, knowledge, literal, _ = made(seed, typed)
-    views = network.recognition.views(network.recall.term)
+    views = network.recognition.views(network.recall.term, knowledge.facts)
     left, right = (x.ravel() for x in torch.meshgrid(torch.arange(TERMS), torch.arange(TERMS), indexing="ij"))
     expected = torch.tensor(
         [[literal.seen(k, i, j) for k in range(4)] for i, j in zip(left.tolist(), right.tolist(), strict=True)],
@@ -97,7 +97,7 @@ def test_order_turned_round_has_the_other_sign_and_no_weight_or_no_order_changes
     lean = knowledge.order.lean(left.numpy(), right.numpy())
     assert (lean == -knowledge.order.lean(right.numpy(), left.numpy())).all()
     assert (lean != 0).any()
-    views = network.recognition.views(network.recall.term)
+    views = network.recognition.views(network.recall.term, knowledge.facts)
     with_order, _ = network.recognition.recognise(views, left, right, knowledge)
     turned, _ = network.recognition.recognise(views, right, left, knowledge)
     assert torch.equal(with_order[:, :2], turned[:, 2:])  # s_k⁻¹(i,j) = s_k(j,i)
@@ -114,7 +114,7 @@ def test_order_turned_round_has_the_other_sign_and_no_weight_or_no_order_changes
 @pytest.mark.parametrize("seed", range(6))
 def test_every_reason_and_the_logit(seed: int, typed: bool) -> None:
     network, knowledge, literal, candidates = made(seed, typed)
-    ready = network.ready(candidates)
+    ready = network.ready(candidates, knowledge.facts)
     heads, tails = torch.tensor([0, 3, 10, 2]), torch.tensor([7, 10, 2, 0])
     for q in (0, 1):
         answer = network(heads, tails, q, ready, knowledge)
@@ -134,11 +134,25 @@ def test_every_reason_and_the_logit(seed: int, typed: bool) -> None:
 
 def test_closed_world_reasons_are_known_facts_alone() -> None:
     network, knowledge, _, candidates = made(1, True, closed=True)
-    answer = network(torch.tensor([0, 1]), torch.tensor([3, 2]), 0, network.ready(candidates), knowledge)
+    answer = network(
+        torch.tensor([0, 1]), torch.tensor([3, 2]), 0, network.ready(candidates, knowledge.facts), knowledge
+    )
     c = answer.weighed.contribution.reshape(answer.known.shape)
     assert (c[~answer.known] == 0).all()
-    assert (c[answer.known] != 0).all()
-    assert answer.known.any()
+    assert (c[answer.known & (answer.lifted != 0)] != 0).all()
+    assert (answer.known & (answer.lifted != 0)).any()
+
+
+def test_what_is_usual_does_not_know_the_hidden_fold() -> None:
+    """With a fold hidden, m is that of a model which knows the other facts alone."""
+    network, _, literal, _ = made(2, True)
+    folds = np.array([0, 1, 0, 1, 0, 1])
+    index = TripleIndex(triples(FACTS), RELATIONS, TERMS, folds)
+    for hidden in (0, 1):
+        literal.facts = {fact for fact, fold in zip(FACTS, folds, strict=True) if fold != hidden}
+        expected = [[literal.usually(k, i) for k in range(2 * RELATIONS)] for i in range(TERMS)]
+        usual = network.recognition.views(network.recall.term, index, hidden).usual
+        assert torch.allclose(usual, torch.tensor(expected, dtype=torch.float64))
 
 
 def test_facts_of_the_hidden_fold_are_not_known() -> None:
@@ -146,7 +160,7 @@ def test_facts_of_the_hidden_fold_are_not_known() -> None:
     folds = np.array([0, 1, 0, 1, 0, 1])
     index = TripleIndex(triples(FACTS), RELATIONS, TERMS, folds)
     knowledge = Knowledge(knowledge.counts, index, knowledge.types)
-    views = network.recognition.views(network.recall.term)
+    views = network.recognition.views(network.recall.term, knowledge.facts)
     left, right = (torch.tensor([fact[end] for fact in FACTS]) for end in (0, 2))
     for recognise in (network.recognition.recognise, network.recognition.recognise_plainly):
         for hidden in (0, 1):
@@ -158,7 +172,7 @@ def test_wrong_triples_are_not_recognised_in_either_direction() -> None:
     network, knowledge, _, _ = made(2, False)
     wrong = TripleIndex(triples([(0, 0, 2)]), RELATIONS, TERMS)
     knowledge = Knowledge(knowledge.counts, knowledge.facts, knowledge.types, wrong)
-    views = network.recognition.views(network.recall.term)
+    views = network.recognition.views(network.recall.term, knowledge.facts)
     score, known = network.recognition.recognise(views, torch.tensor([0, 2]), torch.tensor([2, 0]), knowledge)
     assert score[0, 0] == score[1, 2] == 0
     assert not known[0, 0]
@@ -209,8 +223,8 @@ def test_recognition_loss_and_its_gradients() -> None:
 
 
 def test_decision_gradients_reach_every_parameter_and_are_right() -> None:
-    network, knowledge, _, candidates = made(7, False)
-    ready = network.ready(candidates)
+    network, knowledge, _, candidates = made(15, False)
+    ready = network.ready(candidates, knowledge.facts)
     head, tail = torch.tensor([0, 1, 4, 5, 8]), torch.tensor([3, 2, 2, 6, 3])
 
     def loss() -> torch.Tensor:

@@ -1,15 +1,16 @@
 """Stage 3, decision: reasons that keep one end of the question, and their sum.
 
     weight     a(i|h) = softmax_i( σ_h·ℓ(h,i) ),   a(j|t) = softmax_j( σ_t·ℓ(t,j) )
-    value      v(i,k,j) = w_k·φ(s_k(i,j)) + u_k·[known fact],   φ(s) = s above NA, s/4 below it
+    lift       ŝ_k(i,j) = s_k(i,j) - m_k(i) - m_k⁻¹(j), or 0 where the sign would change: more than is usual for i and j
+    value      v(i,k,j) = w_k·φ(ŝ_k(i,j)), with u_k in place of w_k for a known fact
     reasons    c(h,k,j) = α·a(j|t)·v(h,k,j)      "h k j, and j is like t"
                c(i,k,t) = β·a(i|h)·v(i,k,t)      "i k t, and i is like h"
     pair       e(h,t) = δ·PPMI(h,t) + ε·max(0, cos(υ_h, υ_t))      what the counts of the pair itself say
     decision   logit = b + e(h,t) + Σ of the n largest c > 0 + Σ of the n smallest c < 0          (n = 4)
 
 Each target relation r has its own σ_h, σ_t, α, β, w, u, δ, ε and b. δ and ε are never negative. A triple of r itself
-that is recognised or known never counts against r, and one of an opposite relation never counts for it: w and 6w + u
-have that sign.
+that is recognised or known never counts against r, and one of an opposite relation never counts for it: w and u have
+that sign.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from cogstage.model.config import Config
-from cogstage.model.recognition import CUT
+from cogstage.model.recognition import phi
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,12 @@ class WeighedReasons:
     baseline: Tensor  # () b
     pair: Tensor  # (B, 2) the two summands of e
     logit: Tensor  # (B,)
+
+
+def lift(score: Tensor, usual: Tensor) -> Tensor:
+    """ŝ from s and m_k(i) + m_k⁻¹(j)."""
+    less = score - usual
+    return torch.where(score > 0, less.clamp(min=0), less.clamp(max=0) * (score < 0))
 
 
 class Decision(nn.Module):
@@ -59,13 +66,11 @@ class Decision(nn.Module):
         self.pair = nn.Parameter(torch.zeros(many, 2))  # δ, ε (Q, 2)
         self.bias = nn.Parameter(torch.zeros(many))  # b (Q,)
 
-    def forward(self, likeness: Tensor, score: Tensor, known: Tensor, pair: Tensor, q: int) -> WeighedReasons:
-        """Weigh the reasons of questions: ℓ (B, 2, N), s and known (B, 2, N, K), PPMI and cosine (B, 2)."""
+    def forward(self, likeness: Tensor, lifted: Tensor, known: Tensor, pair: Tensor, q: int) -> WeighedReasons:
+        """Weigh the reasons of questions: ℓ (B, 2, N), ŝ and known (B, 2, N, K), PPMI and cosine (B, 2)."""
         weight = (likeness * self.sharpness[q].exp()[:, None]).softmax(2)  # a (B, 2, N)
-        evidence = score.where(score > 0, score / 4) * self.value[q]  # w·φ(s) (B, 2, N, K)
-        if self.closed:
-            evidence = evidence * known
-        value = evidence + known * self.fact[q]  # v (B, 2, N, K)
+        assumed = torch.zeros_like(self.value[q]) if self.closed else self.value[q]  # w (K,)
+        value = phi(lifted) * torch.where(known, self.fact[q], assumed)  # v (B, 2, N, K)
         contribution = (self.scale[q].exp()[:, None] * weight)[..., None] * value
         return self.decide(weight, contribution.flatten(1), pair * self.pair[q], q)
 
@@ -80,9 +85,7 @@ class Decision(nn.Module):
 
     @torch.no_grad()
     def keep_signs(self) -> None:
-        """Put δ, ε, w and 6w + u back where their sign is the one a reader expects; called after each step."""
+        """Put δ, ε, w and u back where their sign is the one a reader expects; called after each step."""
         self.pair.clamp_(min=0)
-        w, u = self.value, self.fact
-        w.copy_(torch.where(self.own, w.clamp(min=0), torch.where(self.opposite, w.clamp(max=0), w)))
-        least = -CUT * w  # u at which a known fact has the value 0
-        u.copy_(torch.where(self.own, u.maximum(least), torch.where(self.opposite, u.minimum(least), u)))
+        for part in (self.value, self.fact):
+            part.copy_(torch.where(self.own, part.clamp(min=0), torch.where(self.opposite, part.clamp(max=0), part)))

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from cogstage.model.config import Config
-from cogstage.model.decision import Decision, WeighedReasons
+from cogstage.model.decision import Decision, WeighedReasons, lift
 from cogstage.model.recall import Associations, Recall
 from cogstage.model.recognition import Knowledge, Recognition, Views, features
+from cogstage.triples import TripleIndex
 
 PER_TERM = ("recall.term", "recall.context", "recognition.offset", "recognition.fact_vectors")
 """The parameters that have a row per term; all others are the same whatever the vocabulary."""
@@ -40,6 +41,7 @@ class Answer:
     association: Tensor  # (B, 2, N) terms like the tail, terms like the head
     likeness: Tensor  # (B, 2, N)
     score: Tensor  # (B, 2, N, K) s_k of (h, j) and of (i, t)
+    lifted: Tensor  # (B, 2, N, K) ŝ_k
     known: Tensor  # (B, 2, N, K)
     pair: Tensor  # (B, 2) PPMI and cosine of head and tail
     weighed: WeighedReasons
@@ -73,10 +75,10 @@ class Network(nn.Module):
         make = (Recognition(self.config, len(self.recall.term), self.relations, self.ordered) for _ in range(count))
         self.folds = nn.ModuleList(make)
 
-    def ready(self, candidates: Tensor, fold: int | None = None) -> PreparedRecognition:
+    def ready(self, candidates: Tensor, facts: TripleIndex, fold: int | None = None) -> PreparedRecognition:
         """Views and associations as the vectors are now; ``fold`` is the part of the facts not seen."""
         recognition = self.recognition if fold is None else cast(Recognition, self.folds[fold])
-        views, count = recognition.views(self.recall.term), self.config.associations
+        views, count = recognition.views(self.recall.term, facts, fold), self.config.associations
         likest = (Associations(tower, candidates, count) for tower in (views.head, views.tail))
         return PreparedRecognition(recognition, views, *likest)
 
@@ -101,7 +103,8 @@ class Network(nn.Module):
         score, known = ready.recognition.recognise(ready.views, *ends, knowledge, hidden)
         shape = (*left.shape, -1)
         score, known = score.reshape(shape), known.reshape(shape)
+        lifted = lift(score, ready.views.usual_of(left, right))
         ppmi, _ = features(knowledge, head.numpy(), tail.numpy())
         pair = torch.stack([ppmi.to(likeness.dtype), self.recall.similarity(head, tail)], 1)  # (B, 2)
-        weighed = self.decision(likeness, score, known, pair, q)
-        return Answer(head, tail, association, likeness, score, known, pair, weighed)
+        weighed = self.decision(likeness, lifted, known, pair, q)
+        return Answer(head, tail, association, likeness, score, lifted, known, pair, weighed)

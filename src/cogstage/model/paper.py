@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from cogstage.errors import UsageError
-from cogstage.model.config import WORLDS, Options, option
+from cogstage.model.config import WORLDS
+from cogstage.options import Options, option
 
 NEVER = -1e30  # a finite stand-in for -∞: an empty softmax stays finite and is then set to 0
 

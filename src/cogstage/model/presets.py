@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from cogstage.choices import Preset, check_choice
-from cogstage.model.config import Config, Options
+from cogstage.model.config import Config
+from cogstage.options import Options
 
 
 def preset_config(preset: str) -> Options:

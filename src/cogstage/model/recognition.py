@@ -5,11 +5,15 @@
     s_k(i,j)   = c·a_iᵀ·M_k·z_j + γ_k·PPMI(i,j) + b_k + 50·ω_k·o(i,j),      s_NA = 0
     s_k⁻¹(i,j) = s_k(j,i)
     p(k|i,j)   = σ(s_k(i,j))
+    μ_k(i)     = mean of φ(s_k(i,j)) over tails j of k, without PPMI and o;      φ(s) = s above NA, s/4 below it
+    m_k(i)     = μ_k(i) - ½·mean of μ_k over heads of k
     L_r        = weighted logistic loss of s_k: 1 for facts, 0 for training, typed and random negatives and for facts
                  of other relations
 
 o(i,j) = -o(j,i) in [-1, 1] says whether patients have i before j; a graph without order in time has no ω.
 In a decision s_k is cut to ±6; a known fact has s_k = 6, and a relation between types that it never joins has s_k = 0.
+m_k(i) says how strongly i is usually recognised, whatever the other term. Heads and tails are those of the known facts;
+the tails are a sample, spread evenly over their order by mean score.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ from cogstage.model.fast.recognition import recognise
 from cogstage.triples import TripleIndex, UsualTypes
 
 CUT = 6.0  # |s_k| in a decision at most
+SAMPLE = 128  # tails behind m_k
 ROWS = 1 << 13  # terms whose towers are computed together
 ORDER_SCALE = 50.0  # of ω: o is small and the steps of training are few, so ω must move fast
 
@@ -46,11 +51,21 @@ class Knowledge:
 
 @dataclass(frozen=True)
 class Views:
-    """What recognition computes once per term: c·a·M_k (V, R, w), a (V, w) and z (V, w)."""
+    """What recognition computes once per term: c·a·M_k (V, R, w), a (V, w), z (V, w) and m (V, 2R)."""
 
     mixed: Tensor
     head: Tensor
     tail: Tensor
+    usual: Tensor
+
+    def usual_of(self, left: Tensor, right: Tensor) -> Tensor:
+        """m_k(i) + m_k⁻¹(j): (...), (...) -> (..., 2R)."""
+        return self.usual[left] + self.usual.roll(self.mixed.shape[1], 1)[right]
+
+
+def phi(score: Tensor) -> Tensor:
+    """φ(s): what speaks against a relation weighs a quarter."""
+    return score.where(score > 0, score / 4)
 
 
 def features(knowledge: Knowledge, left: np.ndarray, right: np.ndarray) -> tuple[Tensor, Tensor | None]:
@@ -120,8 +135,8 @@ class Recognition(nn.Module):
         return total
 
     @torch.no_grad()
-    def views(self, recalled: Tensor) -> Views:
-        """What the scores need of every term, without dropout."""
+    def views(self, recalled: Tensor, facts: TripleIndex, hidden: int | None = None) -> Views:
+        """What decisions need of every term, without dropout; facts of the fold ``hidden`` are not known."""
         training = self.training
         self.eval()
         head, tail = (recalled.new_empty(len(recalled), len(bias)) for bias in (self.b_head, self.b_tail))
@@ -129,7 +144,24 @@ class Recognition(nn.Module):
             head[nodes], tail[nodes] = self.towers(recalled, nodes, nodes)
         self.train(training)
         wide = self.matrix.transpose(0, 1).reshape(head.shape[1], -1) * self.scale  # (w, R·w)
-        return Views((head @ wide).reshape(len(head), self.relations, -1), head, tail)
+        mixed = (head @ wide).reshape(len(head), self.relations, -1)
+        return Views(mixed, head, tail, self._usual(mixed, tail, facts, hidden))
+
+    def _usual(self, mixed: Tensor, tail: Tensor, facts: TripleIndex, hidden: int | None) -> Tensor:
+        """m_k of every term (V, 2R)."""
+        usual = tail.new_zeros(len(tail), 2 * self.relations)
+        for k in range(2 * self.relations):
+            r, inverse = k % self.relations, (k + self.relations) % (2 * self.relations)
+            one, other = (mixed[:, r], tail) if k < self.relations else (tail, mixed[:, r])
+            heads, tails = facts.tails(inverse, hidden), facts.tails(k, hidden)
+            if len(tails):
+                order = torch.argsort(other[tails] @ one[heads].mean(0), stable=True).numpy()
+                sample = tails[order[(2 * np.arange(SAMPLE) + 1) * len(tails) // (2 * SAMPLE)]]
+                score = (one @ other[sample].T + self.bias[r]).clamp(-CUT, CUT)  # (V, SAMPLE)
+                score[facts.holders(k, sample, hidden)] = CUT
+                mean = phi(score).mean(1)
+                usual[:, k] = mean - mean[heads].mean() / 2
+        return usual
 
     @torch.no_grad()
     def scores(self, views: Views, left: Tensor, right: Tensor, ppmi: Tensor, order: Tensor | None = None) -> Tensor:

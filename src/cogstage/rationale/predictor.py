@@ -81,7 +81,7 @@ class StagedPredictor:
     def ready(self) -> PreparedRecognition:
         """Views and associations, as ordinary tensors: whoever asks first, their tables can be added to."""
         with torch.inference_mode(False):
-            return self.network.ready(torch.from_numpy(self.candidates))
+            return self.network.ready(torch.from_numpy(self.candidates), self.knowledge.facts)
 
     def warm(self) -> None:
         """Compute the associations of all candidates in advance."""

@@ -17,12 +17,13 @@ from cogstage.graph.pair_counts import PairCounts
 from cogstage.graph.pair_order import PairOrder
 from cogstage.graph.ppmi import Ppmi
 from cogstage.knowledge.dataset import FittingView
-from cogstage.model.config import Config, Options
+from cogstage.model.config import Config
 from cogstage.model.fast.memory import release
 from cogstage.model.network import Network
 from cogstage.model.paper import PaperConfig
 from cogstage.model.recall import PpmiWithFacts, RecallTargets, fact_vectors
 from cogstage.model.recognition import Knowledge, Recognition
+from cogstage.options import Options
 from cogstage.progress import SILENT, Progress
 from cogstage.relations import RelationIndex
 from cogstage.training.calibration import Calibration

@@ -56,7 +56,7 @@ class PairInputs:
     """What the decisions see of all pairs of a split; it stays the same while stage 3 learns."""
 
     likeness: Tensor  # (n, 2, N)
-    score: Tensor  # (n, 2, N, K)
+    lifted: Tensor  # (n, 2, N, K)
     known: Tensor  # (n, 2, N, K)
     pair: Tensor  # (n, 2)
 
@@ -225,7 +225,7 @@ class StagedTraining:
     def logits_of(self, seen: PairInputs, rows: np.ndarray, target: int) -> Tensor:
         """Logits of some of the pairs that were looked at."""
         chosen = torch.from_numpy(rows)
-        given = (part[chosen] for part in (seen.likeness, seen.score, seen.known, seen.pair))
+        given = (part[chosen] for part in (seen.likeness, seen.lifted, seen.known, seen.pair))
         weighed: WeighedReasons = self.network.decision(*given, self.targets.index(target))
         return weighed.logit
 
@@ -245,7 +245,7 @@ class StagedTraining:
                     self._answer(pairs.head[some], pairs.tail[some], self.targets[0], fold),
                     torch.from_numpy(some),
                 )
-                seen.likeness[at], seen.score[at] = answer.likeness, answer.score
+                seen.likeness[at], seen.lifted[at] = answer.likeness, answer.lifted
                 seen.known[at], seen.pair[at] = answer.known, answer.pair
         self._ready = None
         return seen
@@ -259,7 +259,7 @@ class StagedTraining:
         if self._ready is None or self._ready[0] != fold:
             self._ready = None  # before the next is made
             release()
-            self._ready = fold, self.network.ready(self._candidates, hidden)
+            self._ready = fold, self.network.ready(self._candidates, self.knowledge.facts, hidden)
             asked = [pairs[pairs.fold == fold] for pairs in (self.sampler.train, self.sampler.dev)]
             heads, tails = (np.unique(np.concatenate([getattr(one, end) for one in asked])) for end in ("head", "tail"))
             self._ready[1].like_head.find(torch.from_numpy(heads))  # all at once, whoever asks first
