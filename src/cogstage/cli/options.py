@@ -12,7 +12,7 @@ import typer
 
 from cogstage.cli import panels
 
-input_argument = partial(typer.Argument, rich_help_panel=panels.INPUT)
+argument = partial(typer.Argument, rich_help_panel=panels.ARGUMENTS)
 input_option = partial(typer.Option, rich_help_panel=panels.INPUT)
 count_option = partial(typer.Option, rich_help_panel=panels.COUNT)
 privacy_option = partial(typer.Option, rich_help_panel=panels.PRIVACY)
@@ -21,9 +21,9 @@ run_option = partial(typer.Option, rich_help_panel=panels.RUN)
 output_option = partial(typer.Option, rich_help_panel=panels.OUTPUT)
 
 # Input
-MODEL = input_argument(..., help="Model folder.", metavar="MODEL")
+MODEL = argument(..., help="Model folder.", metavar="MODEL")
 SKIP_BAD = input_option(False, "--skip-bad", help="Skip and count rows that cannot be read, instead of stopping.")
-STUDY = input_argument(..., help="Study folder made by `cogstage study create`.", metavar="STUDY")
+STUDY = argument(..., help="Study folder made by `cogstage study create`.", metavar="STUDY")
 CORRECTIONS = input_option(
     None,
     "--corrections",
