@@ -27,10 +27,18 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A document that names both terms of a pair."""
+    """A document that mentions both terms of a pair.
 
-    document: str  # its identifier
-    sentences: tuple[str, ...]  # one that names both, or one for each term; none if there is no text
+    Attributes
+    ----------
+    document
+        Identifier of the document.
+    sentences
+        One sentence that mentions both terms, or one for each term; empty if there is no text.
+    """
+
+    document: str
+    sentences: tuple[str, ...]
 
 
 class Examples:
