@@ -34,7 +34,7 @@ class Reports(Protocol):
     skip: bool
 
     def report(self, message: str, lines: int = 1) -> None:
-        """Raise, or count."""
+        """Raise an error, or skip and count the row."""
 
 
 def expand(paths: Paths) -> list[Path]:

@@ -87,7 +87,7 @@ class Fitted:
         return self.counts.graph(self.vocabulary)
 
     def predictor(self) -> Predictor:
-        """The network for prediction."""
+        """Return the predictor of the preset: default or published model."""
         types, relations = self.vocabulary.type, len(self.relations)
         if isinstance(self.network, Network):
             return StagedPredictor.create(self.network, self.counts, self.facts, types, relations, self.order)
@@ -126,7 +126,7 @@ class Fitted:
         )
 
     def weights_hash(self) -> str:
-        """Identity of the weights."""
+        """SHA-256 of the weights, which identifies the model in records."""
         digest = hashlib.sha256()
         for name, value in sorted(self.network.named_parameters()):
             digest.update(name.encode())

@@ -72,7 +72,7 @@ def options(
         False, "--no-verify", help="Read folders without comparing their files with the stored hashes."
     ),
 ) -> None:
-    """Options before the command."""
+    """Handle the options that come before a command."""
     if no_verify:
         from cogstage.artefact import NO_VERIFY
 
@@ -118,7 +118,7 @@ def run(arguments: list[str] | None = None) -> None:
 
 
 def _terminated(signum: int, frame: FrameType | None) -> None:
-    """Leave by an exception, so that what is half-written is cleared away as after Ctrl-C."""
+    """Raise an exception, so that partial output is removed as after Ctrl-C."""
     raise KeyboardInterrupt
 
 

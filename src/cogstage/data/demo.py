@@ -66,7 +66,7 @@ class TextbookAnswer:
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What the demo measured."""
+    """Figures, answers and cases of a run of the demo."""
 
     tables: tuple[Table, ...]
     figures: dict[str, dict[str, dict[str, float]]]  # method -> relation -> metric -> value on the test pairs

@@ -88,7 +88,7 @@ class SplitFolder:
             yield CellKey(cell["dataset"], cell["method"], cell["relation"], cell["seed"]), cell
 
     def read_replicates(self, key: CellKey) -> dict[str, np.ndarray]:
-        """Bootstrap values by metric."""
+        """Read the bootstrap values of a cell, by metric."""
         path = self.replicates(key)
         try:
             with np.load(path, allow_pickle=False) as arrays:

@@ -28,7 +28,6 @@ class RationaleFigures:
     stability: Stability | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
         return {
             **self.faithfulness.to_dict(),
             "ablations": [dataclasses.asdict(ablation) for ablation in self.ablations],

@@ -87,7 +87,7 @@ class Examples:
 
     @classmethod
     def load(cls, path: Path, nodes: int) -> Examples:
-        """What :meth:`write` wrote, mapped."""
+        """Open a file of :meth:`write` as a memory map."""
         return cls(pa.ipc.open_file(pa.memory_map(str(path))).read_all(), nodes)
 
 

@@ -225,7 +225,7 @@ class BuildOptions:
 
 
 def parse_window(text: str) -> int | None:
-    """``7d`` or ``ever``."""
+    """Return the days of a window such as ``7d``; None for ``ever``."""
     if text == "ever":
         return None
     match = re.fullmatch(r"(\d+)d?", text)

@@ -53,7 +53,7 @@ def coverage_text(manifest: Mapping[str, Any]) -> list[str]:
 
 
 def leakage_text(report: Mapping[str, Any], counts: Mapping[str, Mapping[str, int]]) -> str:
-    """The whole report."""
+    """Return the leakage report as text."""
     floors = report[FLOORS]
     modes = list(floors)
     relations = list(next(iter(floors.values()))) if floors else []

@@ -36,7 +36,7 @@ class Names:
 
     @classmethod
     def from_pairs(cls, named: Iterable[tuple[str, str]], types: Mapping[str, str] | None = None) -> Names:
-        """From pairs (name, concept)."""
+        """Create names from pairs (name, concept)."""
         concepts_of: dict[str, dict[str, None]] = {}
         concepts: set[str] = set()
         for name, concept in named:
@@ -58,7 +58,7 @@ class Names:
 
     @classmethod
     def from_vocabulary(cls, vocabulary: Vocabulary) -> Names:
-        """The names of nodes."""
+        """Collect the names and synonyms of the nodes of a graph."""
         concepts = [c or t for c, t in zip(vocabulary.concept, vocabulary.term, strict=True)]
         return cls.from_pairs(_named(vocabulary, concepts), dict(zip(concepts, vocabulary.type, strict=True)))
 
@@ -256,7 +256,7 @@ class Matcher:
 
 @dataclass
 class MatchResult:
-    """The result of :meth:`Matcher.decide`."""
+    """Matches, ambiguous names and counts of :meth:`Matcher.decide`."""
 
     concept: dict[str, str] = field(default_factory=dict)  # of the knowledge base, for each wanted one
     merged: dict[str, str] = field(default_factory=dict)  # new names of concepts that were made one
@@ -264,7 +264,6 @@ class MatchResult:
     counts: dict[str, int] = field(default_factory=dict)
 
     def count(self, what: str) -> None:
-        """One more of these."""
         self.counts[what] = self.counts.get(what, 0) + 1
 
     def report(self) -> dict[str, object]:

@@ -83,7 +83,7 @@ class Badge:
 
 @dataclass(frozen=True)
 class Label:
-    """Free text."""
+    """Text at a position of the picture."""
 
     x: float
     y: float

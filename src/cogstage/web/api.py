@@ -117,7 +117,7 @@ ROWS = {
 
 
 def failure(status: int, code: str, message: str, suggestions: list[str] | None = None) -> JSONResponse:
-    """An error answer."""
+    """Return an error response with its code, message and status."""
     headers = {"Retry-After": "5"} if status == 503 else None
     return JSONResponse(problem(code, message, suggestions), status_code=status, headers=headers)
 

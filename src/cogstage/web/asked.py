@@ -26,7 +26,7 @@ def code_of(triple: Triple) -> str:
 
 
 def triple_of(code: str) -> Triple:
-    """What :func:`code_of` gave."""
+    """Parse a triple that :func:`code_of` encoded."""
     parts = code.split(SEPARATOR)
     if len(parts) != 3 or not all(parts) or len(code) > 1000:
         raise UsageError("a triple is written as head, relation and tail, with tabs between them")

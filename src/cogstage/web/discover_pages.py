@@ -169,7 +169,7 @@ def _left_out(
 def _page_of(
     service: Service, ranking: CandidateRanking, at: np.ndarray, question: CandidateQuestion
 ) -> dict[str, Any]:
-    """One page of candidates."""
+    """Return the candidates of one page, with their records."""
     pages = max(1, -(-len(at) // ON_PAGE))
     question.page = min(question.page, pages)
     shown = at[(question.page - 1) * ON_PAGE : question.page * ON_PAGE]

@@ -141,7 +141,7 @@ class Metrics:
         self._buckets: dict[str, list[int]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Measure, or answer /metrics."""
+        """Measure a request, or answer ``/metrics``."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

@@ -94,7 +94,7 @@ class Service:
     def load(
         cls, path: Path, limits: Limits | None = None, hide_counts: bool = False, corrections: Path | None = None
     ) -> Service:
-        """Read a model folder."""
+        """Create a service from a model folder."""
         return cls(CogStage.load(path), limits, hide_counts, corrections)
 
     @property

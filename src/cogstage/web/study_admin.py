@@ -114,7 +114,7 @@ def live(request: Request, token: Token) -> Response:
 
 @router.post("/close")
 def close(request: Request, fields: Fields, token: Token) -> Response:
-    """Take no more answers."""
+    """Close the study to new answers."""
     check_token(fields.get(FORM_FIELD, ""), token)
     site_of(request).opened.answers.close()
     return RedirectResponse("/admin", 303)
@@ -122,7 +122,7 @@ def close(request: Request, fields: Fields, token: Token) -> Response:
 
 @router.post("/reopen")
 def reopen(request: Request, fields: Fields, token: Token) -> Response:
-    """Take answers again."""
+    """Open the study to answers again."""
     check_token(fields.get(FORM_FIELD, ""), token)
     site_of(request).opened.answers.reopen()
     return RedirectResponse("/admin", 303)

@@ -19,7 +19,6 @@ class TextReader(Reader):
 
     @classmethod
     def recognises(cls, sample: Sample) -> int:
-        """A file of text."""
         return int(sample.suffix in cls.suffixes)
 
     def _read(self, path: Path) -> Iterator[Document]:
