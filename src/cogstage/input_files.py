@@ -261,6 +261,6 @@ def lines_of(handle: IO[AnyStr], path: Path, bad: Reports) -> Iterator[tuple[int
         if len(line) <= LONGEST_LINE:
             yield number, line
             continue
-        bad.report(f"{path}:{number}: a line of more than {LONGEST_LINE:,} characters, which is the limit")
+        bad.report(f"{path}:{number}: line longer than the limit of {LONGEST_LINE:,} characters")
         while line and line[-1:] not in ("\n", b"\n", "\r"):
             line = handle.readline(1 << 20)

@@ -113,7 +113,9 @@ class Fitted:
         from cogstage.training.transfer import move_facts, move_network, places
 
         if not isinstance(self.network, Network):
-            raise UsageError("only the default model can be moved to another graph; train the published one on it")
+            raise UsageError(
+                "only the default model can be applied to another graph; train the published model on that graph"
+            )
         place = places(self.vocabulary, graph.vocabulary)
         facts = move_facts(self.facts, place, len(self.vocabulary))
         sources = {**self.metrics.get("sources", {}), **counts_of(graph.made_with)}

@@ -178,7 +178,7 @@ def cases(
     data.check_fits(loaded.vocabulary)
     relation = relation or loaded.relations[0]
     chosen = choose_cases(loaded, data, relation, true, false, seed)
-    text = cases_text(chosen, output_format, f"Cases of {relation}, drawn with seed {seed}")
+    text = cases_text(chosen, output_format, f"Cases of {relation}, sampled with seed {seed}")
     if out:
         write_text(out, text)
     else:

@@ -120,6 +120,6 @@ def read_cell(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise CogstageError(f"{path} is damaged ({error}); {ADVICE}") from error
     if not named:
-        why = f"lacks {', '.join(missing)}" if missing else "does not hold the cell that its name says"
+        why = f"lacks {', '.join(missing)}" if missing else "its content does not match its name"
         raise CogstageError(f"{path} is damaged ({why}); {ADVICE}")
     return dict(cell)

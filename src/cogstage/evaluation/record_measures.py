@@ -61,7 +61,9 @@ def records_table(measured: dict[str, Any]) -> Table:
     """Return a table with one row per measure: mean and interval."""
     figures = measured["figures"].values()
     rows = tuple((f["title"], interval_text(f["mean"], f["interval"][0], f["interval"][1], 3, 3)) for f in figures)
-    return Table(f"{measured['relation']}: what {measured['pairs']} records say", ("figure", "value"), rows)
+    return Table(
+        f"{measured['relation']}: measures over {measured['pairs']} prediction records", ("figure", "value"), rows
+    )
 
 
 def _mean(values: np.ndarray, head: np.ndarray) -> tuple[float, float, float]:

@@ -250,7 +250,7 @@ class Matcher:
             fitting = [c for c in votes if types_agree(self.names.types.get(own, ""), types.get(c, frozenset()))]
             if fitting:
                 return step, sorted(fitting, key=lambda concept: (-votes[concept], concept))
-            result.count("names of another type passed over")
+            result.count("names of another type, not matched")
         return None, []
 
 
