@@ -35,7 +35,7 @@ def cli_page() -> str:
         text = f"{inspect.cleandoc(command.help)}\n\n{command.epilog or ''}"
         example = re.search(r"Example: (cogstage .+?)(?:\n\n|$)", text, re.S)
         summary = inspect.cleandoc(command.help).split("\n\n")[0]
-        lines += [f"## cogstage {words}", "", " ".join(summary.split()), ""]
+        lines += [f"## cogstage {words}", "", _wrapped(" ".join(summary.split())), ""]
         if example:
             lines += ["```bash", " ".join(example.group(1).split()), "```", ""]
         lines += ["| option | value | default | meaning |", "|---|---|---|---|"]

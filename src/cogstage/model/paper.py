@@ -111,7 +111,7 @@ class PaperNetwork(nn.Module):
         return -(self.vectors(i)[..., None, :] + self.relation - self.vectors(j)[..., None, :]).abs().sum(-1)
 
     def recognition_loss(self, triples: Tensor, heads: Tensor, tails: Tensor, allowed: Tensor) -> Tensor:
-        """L_r = -Σ log p(t|h,r) + log p(h|t,r), each against its corrupted triples.
+        """L_r = -Σ (log p(t|h,r) + log p(h|t,r)), each against its corrupted triples.
 
         Triples (b, 3), corrupted heads and tails (b, n); ``allowed`` (2, b, n), tails first, is False where a corrupted
         triple is a training fact after all.
