@@ -140,7 +140,7 @@ def test_the_whole_study(tmp_path: Path) -> None:
             driver.get(server.url + "/admin")
             find(driver, "#password").send_keys("wrong password")
             press(driver, "Sign in")
-            assert "not the password" in find(driver, "main").text
+            assert "Wrong password" in find(driver, "main").text
             screenshot(driver, "study-sign-in")
             find(driver, "#password").send_keys(made["administrator_password"])
             press(driver, "Sign in")
@@ -170,7 +170,7 @@ def test_the_whole_study(tmp_path: Path) -> None:
             press(driver, "Try a practice case")
             screenshot(driver, "study-practice")
             choose(driver, "score-A-0", "3")
-            press(driver, "Done practising")
+            press(driver, "Finish practice")
             assert driver.current_url.endswith("/case/1")
             screenshot(driver, "study-case-empty")
             keyboard_answers(driver)
@@ -254,7 +254,7 @@ def test_the_whole_study(tmp_path: Path) -> None:
             driver.get(server.url + "/case/1")
             assert "not signed in" in find(driver, "main").text
             driver.get(link)
-            assert "not valid" in find(driver, "main").text
+            assert "has expired" in find(driver, "main").text
         assert link.rsplit("/", 1)[1] not in server.log()
         assert "/join/***" in server.log()
 

@@ -82,7 +82,7 @@ def measure_faithfulness(
     held_out, calibration = held_out_facts(data), model.calibration[relation]
     collected: dict[str, list[np.ndarray]] = {}
     heads: list[np.ndarray] = []
-    progress.start(f"removal tests of {relation}", len(chosen))
+    progress.start(f"Removal tests of {relation}", len(chosen))
     for rows in _batches(chosen):
         head, tail = given.head[rows], given.tail[rows]
         positive = model.logits(head, tail, relation) >= 0
