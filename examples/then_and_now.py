@@ -125,7 +125,7 @@ SUMMARY = (
 )
 NOTE = (
     "Position: share of the false tails that rank below the true one; 50 % is chance. By popularity: the same when "
-    f"tails are ranked by how many facts of 1977 to 1979 name them. At most {MOST} relations were drawn by seed."
+    f"tails are ranked by how many facts of 1977 to 1979 name them. At most {MOST} relations were sampled at random."
 )
 
 if __name__ == "__main__":

@@ -6,12 +6,14 @@ import inspect
 import re
 import textwrap
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import typer.main
 
 import cogstage
+from cogstage.cli import panels
 from cogstage.cli.main import app
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
@@ -19,7 +21,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 
 def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
     """Every command of the app with its words."""
-    for name, command in group.commands.items():
+    for name, command in sorted(group.commands.items(), key=lambda entry: panels.order(entry[1])):
         if hasattr(command, "commands"):
             yield from commands(command, (*path, name))
         else:
@@ -33,11 +35,11 @@ def cli_page() -> str:
         text = f"{inspect.cleandoc(command.help)}\n\n{command.epilog or ''}"
         example = re.search(r"Example: (cogstage .+?)(?:\n\n|$)", text, re.S)
         summary = inspect.cleandoc(command.help).split("\n\n")[0]
-        lines += [f"## cogstage {words}", "", " ".join(summary.split()), ""]
+        lines += [f"## cogstage {words}", "", _wrapped(" ".join(summary.split())), ""]
         if example:
             lines += ["```bash", " ".join(example.group(1).split()), "```", ""]
         lines += ["| option | value | default | meaning |", "|---|---|---|---|"]
-        for option in command.params:
+        for option in sorted(command.params, key=panels.order):
             if option.name != "help":
                 lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in _row(option))} |")
         lines.append("")
@@ -65,7 +67,7 @@ def _row(option: Any) -> tuple[str, str, str, str]:
 
 
 def python_page() -> str:
-    """All public names: signature, summary, parameters, result and example, and the public methods of classes."""
+    """Return the page of all public names, with signatures, parameters, results, examples and methods."""
     lines = ["# Python", "", "Generated from the docstrings by `scripts/reference_pages.py`.", ""]
     for name in sorted(cogstage.__all__, key=str.lower):
         thing = getattr(cogstage, name)
@@ -74,14 +76,18 @@ def python_page() -> str:
             continue
         if not (inspect.isclass(thing) and issubclass(thing, Exception)):
             lines += ["```text", f"cogstage.{name}{_signature(thing)}", "```", ""]
-        lines += [_wrapped(_first(thing)), "", *_sections(inspect.getdoc(thing) or "")]
+        lines += [*_prose(thing), *_sections(inspect.getdoc(thing) or "")]
         if inspect.isclass(thing):
             members = [(key, value) for key, value in vars(thing).items() if not key.startswith("_")]
-            methods = [(key, value) for key, value in members if _documented(value)]
-            lines += ["**Methods and properties**", ""] if methods else []
-            lines += [_wrapped(f"- `{key}`: {_first(getattr(value, '__func__', value))}") for key, value in methods]
-            lines += [""] if methods else []
-    return "\n".join(lines)
+            properties = [(key, value) for key, value in members if isinstance(value, (property, cached_property))]
+            methods = [(key, getattr(value, "__func__", value)) for key, value in members if _is_method(value)]
+            lines += ["**Properties**", ""] if properties else []
+            lines += [_wrapped(f"- `{key}`: {_first(value)}") for key, value in properties]
+            lines += [""] if properties else []
+            for key, value in methods:
+                lines += [f"### {name}.{key}", "", "```text", f"{key}{_signature(value)}", "```", ""]
+                lines += [*_prose(value), *_sections(inspect.getdoc(value) or "")]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def _sections(text: str) -> Iterator[str]:
@@ -98,9 +104,15 @@ def _sections(text: str) -> Iterator[str]:
         yield ""
 
 
-def _documented(value: Any) -> bool:
-    kinds = (property, classmethod, staticmethod)
-    return (inspect.isfunction(value) or isinstance(value, kinds)) and bool(inspect.getdoc(value))
+def _is_method(value: Any) -> bool:
+    return inspect.isfunction(value) or isinstance(value, (classmethod, staticmethod))
+
+
+def _prose(thing: Any) -> Iterator[str]:
+    """Yield the paragraphs of a docstring before its first section."""
+    text = re.split(r"\n\n\w+\n-+\n", inspect.getdoc(thing) or "")[0]
+    for paragraph in text.split("\n\n"):
+        yield from (_wrapped(" ".join(paragraph.split())), "")
 
 
 def _first(thing: Any) -> str:
@@ -110,7 +122,7 @@ def _first(thing: Any) -> str:
 def _wrapped(text: str) -> str:
     indent = "  " if text.startswith("- ") else ""
     text = re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"`\1`", text).replace("``", "`")
-    return textwrap.fill(text, 116, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(text, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _signature(thing: Any) -> str:
@@ -118,8 +130,12 @@ def _signature(thing: Any) -> str:
         parameters = inspect.signature(thing).parameters.values()
     except ValueError:
         return "(...)"
-    shown = ", ".join(str(p.replace(annotation=p.empty, default=_plain(p.default))) for p in parameters)
-    return f"({shown})".replace("Ellipsis", "...")
+    public = [p for p in parameters if p.name not in ("self", "cls") and not p.name.startswith("_")]
+    shown = [str(p.replace(annotation=p.empty, default=_plain(p.default))) for p in public]
+    named = next((at for at, p in enumerate(public) if p.kind is p.KEYWORD_ONLY), None)
+    if named is not None:
+        shown.insert(named, "*")
+    return f"({', '.join(shown)})".replace("Ellipsis", "...")
 
 
 def _plain(default: Any) -> Any:

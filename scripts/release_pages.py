@@ -25,28 +25,30 @@ DATA_SHEET = """# Data sheet: the embedded data set
 
 ## Motivation
 
-The data set lets people try, test and teach cogstage without their own data. The cogstage developers made it from
-public sources. It is too small, and half of its literature is too old, for claims about a method.
+The data set lets people try, test and teach cogstage without their own data. The cogstage
+developers made it from public sources. It is too small, and half of its literature is too old, for
+claims about a method.
 
 ## Composition
 
-One graph of co-occurrence counts between MeSH concepts in PubMed records, facts of five relations, and {textbook}
-textbook questions with answers. It contains only derived data: identifiers, names, types, counts and facts.
-It contains no text and no data about people.
+One graph of co-occurrence counts between MeSH concepts in PubMed records, facts of five relations,
+and {textbook} textbook questions with answers. It contains only derived data: identifiers, names,
+types, counts and facts. It contains no text and no data about people.
 
 {composition}
 
 ## Collection and labelling
 
-Counts come from MeSH headings and from terms in titles and abstracts. Facts come from public tables, from pairs of MeSH
-qualifiers in records that are not counted, and from a list of contraindications written by the developers. Facts
-from qualifiers are weak labels. The contraindications were not checked label by label, and the sources of the textbook
-questions were not looked up one by one.
+Counts come from MeSH headings and from terms in titles and abstracts. Facts come from public
+tables, from pairs of MeSH qualifiers in records that are not counted, and from a list of
+contraindications written by the developers. Facts from qualifiers are weak labels. The
+contraindications were not checked label by label, and the sources of the textbook questions were
+not looked up one by one.
 
 ## Uses
 
-Demonstrations, tests, teaching and first experiments. **Not for clinical use**, and not for comparing methods in a
-publication.
+Demonstrations, tests, teaching and first experiments. **Not for clinical use**, and not for
+comparing methods in a publication.
 
 ## Distribution, sources and licences
 
@@ -60,8 +62,8 @@ The records are published literature. No count was suppressed, because none desc
 
 ## Maintenance
 
-The developers maintain the data set together with the software. `scripts/build_embedded.py --check` rebuilds it byte
-for byte from inputs with these hashes:
+The developers maintain the data set together with the software. `scripts/build_embedded.py --check`
+rebuilds it byte for byte from inputs with these hashes:
 
 {inputs}
 """
@@ -69,8 +71,8 @@ for byte from inputs with these hashes:
 MODEL_CARD = """# Model card: the demo model
 
 {note}
-`cogstage demo` trains this model on the [embedded data set](embedded.md) in about a minute. The model is not
-distributed.
+`cogstage demo` trains this model on the [embedded data set](embedded.md) in about a minute. The
+model is not distributed.
 
 ## Model
 
@@ -80,32 +82,39 @@ It is the [default model](model.md) with shorter training. Version of cogstage: 
 
 ## Intended use
 
-Demonstrations, tests and teaching. Users are researchers and developers who want to see what the software does.
-**It is not for clinical use**, and it must not be used to choose, change or stop a treatment.
+Demonstrations, tests and teaching. Users are researchers and developers who want to see what the
+software does. **It is not for clinical use**, and it must not be used to choose, change or stop a
+treatment.
 
 ## Data
 
-The model was trained on the train split of the embedded data set, and stopped and calibrated on dev. All textbook
-questions, and every fact between their terms, were held out. The [data sheet](data_sheet.md) describes the sources.
+The model was trained on the train split of the embedded data set, and stopped and calibrated on
+dev. All textbook questions, and every fact between their terms, were held out. The [data
+sheet](data_sheet.md) describes the sources.
 
 {sources}
 
 ## Figures
 
-Seed 0, one degree-matched negative per positive, threshold 0.5. The test pairs were not used in training.
+Seed 0, one degree-matched negative per positive, threshold 0.5. The test pairs were not used in
+training.
 
 {figures}
 
-Textbook questions answered right: {right} of {asked} ({share}).
+Textbook questions answered correctly: {right} of {asked} ({share}).
 
 ## Limits
 
 {limits}
-- The training data are small and partly fifty years old; many labels are weak. Newer drugs are missing.
-- The model tells related from unrelated terms better than it tells relations apart: two terms that often occur
-  together can get a high probability for a relation that does not hold. Compare all relations of a pair.
-- Half of the pairs in these figures are true. In practice most pairs are not, so precision is much lower.
-- The literature covers some diseases and groups of patients far better than others, and so do the counts.
+- The training data are small and partly fifty years old; many labels are weak. Newer drugs are
+  missing.
+- The model tells related from unrelated terms better than it tells relations apart: two terms that
+  often occur together can get a high probability for a relation that does not hold. Compare all
+  relations of a pair.
+- Half of the pairs in these figures are true. In practice most pairs are not, so precision is much
+  lower.
+- The literature covers some diseases and groups of patients far better than others, and so do the
+  counts.
 
 ## Reproduce
 
@@ -178,7 +187,7 @@ def tables(parts: Sequence[Table]) -> str:
     )
 
 
-def wrapped(text: str, width: int = 116) -> str:
+def wrapped(text: str, width: int = 100) -> str:
     """A paragraph or list item in lines of at most ``width`` characters."""
     import textwrap
 

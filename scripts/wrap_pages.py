@@ -1,6 +1,6 @@
 """Wrap the prose of Markdown pages: python scripts/wrap_pages.py [FILE ...]
 
-Only paragraphs and list items with a line above 120 characters, or with code cut in two, are changed. Code blocks,
+Only paragraphs and list items with a line above 100 characters, or with code cut in two, are changed. Code blocks,
 tables, headings and HTML stay as they are. Without files, all pages of the repository are wrapped.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-LONGEST, WIDTH = 120, 110
+LONGEST = WIDTH = 100
 ITEM = re.compile(r"\s*(?:[-*+]|\d+\.)\s+")
 STAYS = re.compile(r"\s*(?:\||#|<|>|!\[|\[[^\]]+\]:|=+$|-{3,}$)")
 

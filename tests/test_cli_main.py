@@ -72,5 +72,5 @@ def test_a_terminated_command_leaves_nothing(tmp_path: Path) -> None:
     process.terminate()
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert err.strip() == "cogstage: stopped; nothing half-written was left"
+    assert err.strip() == "cogstage: stopped; no partial output was left"
     assert not list(tmp_path.iterdir())

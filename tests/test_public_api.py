@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small_model import save_small_data, small_data
@@ -45,15 +46,39 @@ def test_every_public_name_documents_its_parameters(name: str) -> None:
     value = getattr(cogstage, name)
     text = inspect.getdoc(value) or ""
     assert len(text.split("\n")[0].split()) > 3
-    made_by_us = {"Prediction", "Reason", "FittingView"}  # fields are described where they stand
-    if inspect.isclass(value) and (issubclass(value, Exception) or name in made_by_us):
+    if inspect.isclass(value) and issubclass(value, Exception):
         return
-    described = re.search(r"Parameters\n-+\n(.*?)(?:\n\n[A-Z]\w+\n-+|$)", text, re.S)
-    listed = set(re.findall(r"^(\w+(?:, \w+)*)$", described.group(1), re.M)) if described else set()
-    names = {each for line in listed for each in line.split(", ")}
-    taken = {p for p in inspect.signature(value).parameters if not p.startswith("_")}
-    assert taken - names == set(), f"{name} does not describe {taken - names}"
+    taken = parameters(value)
+    assert taken - described(text) == set(), f"{name} does not describe {taken - described(text)}"
     assert inspect.isclass(value) or not taken or "Returns\n-" in text
+
+
+def parameters(function: Any) -> set[str]:
+    return {p for p in inspect.signature(function).parameters if not p.startswith("_") and p not in ("self", "cls")}
+
+
+def described(text: str) -> set[str]:
+    """Names in the section Parameters or Attributes of a docstring."""
+    found = re.search(r"(?:Parameters|Attributes)\n-+\n(.*?)(?:\n\n[A-Z]\w+\n-+|$)", text, re.S)
+    listed = set(re.findall(r"^(\w+(?:, \w+)*)$", found.group(1), re.M)) if found else set()
+    return {each for line in listed for each in line.split(", ")}
+
+
+METHODS = [
+    (f"{name}.{key}", getattr(value, "__func__", value))
+    for name in cogstage.__all__
+    if inspect.isclass(getattr(cogstage, name))
+    for key, value in vars(getattr(cogstage, name)).items()
+    if not key.startswith("_") and (inspect.isfunction(value) or isinstance(value, (classmethod, staticmethod)))
+]
+
+
+@pytest.mark.parametrize(("name", "method"), METHODS, ids=[name for name, _ in METHODS])
+def test_every_public_method_documents_its_parameters(name: str, method: Any) -> None:
+    text = inspect.getdoc(method) or ""
+    assert parameters(method) - described(text) == set(), f"{name}: {parameters(method) - described(text)}"
+    returns = inspect.signature(method).return_annotation not in (None, "None")
+    assert returns == ("Returns\n-" in text), f"{name} does not say what it returns"
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

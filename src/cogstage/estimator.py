@@ -144,7 +144,7 @@ class CogStage:
 
     @property
     def fitted(self) -> Fitted:
-        """All fitted state; raises before :meth:`fit`."""
+        """Everything that :meth:`fit` learned; a :class:`UsageError` before that."""
         if self._fitted is None:
             raise UsageError("the model is not fitted yet; call fit() or load()")
         return self._fitted
@@ -156,7 +156,7 @@ class CogStage:
 
     @property
     def all_relations(self) -> tuple[str, ...]:
-        """The relations of the data set; reasons can use any of them."""
+        """All relations of the data set, including those that the model only uses in reasons."""
         return self.fitted.relations
 
     @property
@@ -181,12 +181,12 @@ class CogStage:
 
     @property
     def calibration(self) -> dict[str, Calibration]:
-        """The calibration of each relation."""
+        """Shift and slope of the log-odds, for each relation."""
         return self.fitted.calibration
 
     @cached_property
     def facts(self) -> TripleIndex:
-        """An index of the training facts."""
+        """Index of the training facts, for looking up whether a triple is known."""
         return TripleIndex(self.fitted.facts, len(self.all_relations), len(self.vocabulary))
 
     @cached_property
@@ -203,7 +203,7 @@ class CogStage:
 
     @property
     def privacy(self) -> str:
-        """The privacy protection of the counts."""
+        """How the counts are protected: "none", suppressed, or differentially private."""
         return self.fitted.privacy
 
     # Predicting
@@ -301,7 +301,20 @@ class CogStage:
         return sigmoid(self.logits(head, tail, relation))
 
     def logits(self, head: Sequence[int] | np.ndarray, tail: Sequence[int] | np.ndarray, relation: str) -> np.ndarray:
-        """Return the log-odds of :meth:`probabilities`, with the same parameters. float64 (n,)."""
+        """Predict calibrated log-odds without reasons.
+
+        Parameters
+        ----------
+        head, tail
+            Node ids, one of each per pair.
+        relation
+            One of :attr:`relations`.
+
+        Returns
+        -------
+        numpy.ndarray
+            float64 (n,), the log-odds of :meth:`probabilities`.
+        """
         heads, tails = self._nodes(head, tail)
         target = self._number(relation)
         parts = [
@@ -313,9 +326,19 @@ class CogStage:
     def recognised(
         self, head: Sequence[int] | np.ndarray, tail: Sequence[int] | np.ndarray, relation: str
     ) -> np.ndarray:
-        """Return the uncalibrated scores of the recognition stage for the pairs themselves. float64 (n,).
+        """Score the pairs themselves with the recognition stage, without reasons and calibration.
 
-        A pair with a score above 0 is recognised. The parameters are those of :meth:`probabilities`.
+        Parameters
+        ----------
+        head, tail
+            Node ids, one of each per pair.
+        relation
+            One of :attr:`relations`.
+
+        Returns
+        -------
+        numpy.ndarray
+            float64 (n,). A pair with a score above 0 is recognised.
         """
         heads, tails = self._nodes(head, tail)
         return self.predictor.recognised(heads, tails, self._number(relation))
@@ -323,13 +346,40 @@ class CogStage:
     # What if
 
     def corrected(self, corrections: Corrections) -> CogStage:
-        """Return a copy with corrections: right triples count as known facts, and wrong ones are not recognised."""
+        """Return a copy with corrections: right triples count as known facts, and wrong ones are not recognised.
+
+        Parameters
+        ----------
+        corrections
+            Triples marked right or wrong.
+
+        Returns
+        -------
+        CogStage
+            A model that shares the fitted state. The network is not trained again.
+
+        Raises
+        ------
+        UsageError
+            If a term or relation of a correction is unknown.
+        """
         if not len(corrections):
             return self
         return self.with_verdicts(corrections.verdicts(self.vocabulary, self.all_relations))
 
     def with_verdicts(self, verdicts: Mapping[Triple, bool]) -> CogStage:
-        """Return a copy in which the given triples (keys and relation) are marked right or wrong."""
+        """Return a copy in which the given triples are marked right or wrong.
+
+        Parameters
+        ----------
+        verdicts
+            Maps triples (key of the head, relation, key of the tail) to True for right or False for wrong.
+
+        Returns
+        -------
+        CogStage
+            A model that shares the fitted state.
+        """
         copy = CogStage(self._asked, preset=self.preset, seed=self.seed, **self.config.to_dict())
         copy._fitted, copy._verdicts = self._fitted, {**self._verdicts, **verdicts}
         copy.__dict__["facts"], copy.__dict__["explainer"] = self.facts, self.explainer
@@ -342,6 +392,16 @@ class CogStage:
 
         Terms are matched by their keys. A term that was not in the training graph gets its vector from the terms it
         co-occurs with. Training facts between terms that are missing from the other graph are dropped.
+
+        Parameters
+        ----------
+        graph
+            The other graph; its terms must have the same kind of keys.
+
+        Returns
+        -------
+        CogStage
+            A model of the default preset for the terms of ``graph``.
         """
         copy = CogStage(self._asked, preset=self.preset, seed=self.seed, **self.config.to_dict())
         copy._use(self.fitted.on_graph(graph))
@@ -350,12 +410,24 @@ class CogStage:
     # Checks
 
     def check_relation(self, relation: str) -> None:
-        """Raise unless the model was trained for the relation."""
+        """Raise a :class:`UsageError` unless the model predicts the relation.
+
+        Parameters
+        ----------
+        relation
+            Name of a relation.
+        """
         if relation not in self.relations:
             raise UsageError(f"the model does not know the relation {relation}; it knows {', '.join(self.relations)}")
 
     def check_pair(self, head: int, tail: int) -> None:
-        """Raise unless head and tail are two different nodes of the vocabulary."""
+        """Raise a :class:`UsageError` unless head and tail are two different nodes of the vocabulary.
+
+        Parameters
+        ----------
+        head, tail
+            Node ids.
+        """
         for node in (head, tail):
             if not 0 <= node < len(self.vocabulary):
                 raise UsageError(f"there is no node {node}; the vocabulary has {len(self.vocabulary):,} terms")
@@ -363,7 +435,20 @@ class CogStage:
             raise UsageError(f"head and tail are the same term: {self.vocabulary.name[head]}")
 
     def ends(self, relation: str, side: str) -> np.ndarray:
-        """Return the sorted node ids of all heads or tails (``side``) of a relation's training facts. int64 (n,)."""
+        """Return all heads or all tails of the training facts of a relation.
+
+        Parameters
+        ----------
+        relation
+            One of :attr:`relations`.
+        side
+            "head" or "tail".
+
+        Returns
+        -------
+        numpy.ndarray
+            int64 (n,), sorted node ids.
+        """
         facts = self.fitted.facts
         chosen = facts.relation == self._number(relation)
         return np.unique((facts.head if side == "head" else facts.tail)[chosen]).astype(np.int64)
@@ -384,12 +469,28 @@ class CogStage:
     # On disk
 
     def save(self, path: Path | str) -> None:
-        """Write the model folder with a release report. Replaces an existing model; refuses any other folder."""
+        """Write the model folder with a release report.
+
+        Parameters
+        ----------
+        path
+            Folder to write. An existing model is replaced; any other folder is refused.
+        """
         self.fitted.save(Path(path))
 
     @classmethod
     def load(cls, path: Path | str) -> CogStage:
         """Read a model folder and check its files against their hashes.
+
+        Parameters
+        ----------
+        path
+            Folder written by :meth:`save` or ``cogstage train``.
+
+        Returns
+        -------
+        CogStage
+            The trained model.
 
         Raises
         ------

@@ -34,7 +34,7 @@ class Reports(Protocol):
     skip: bool
 
     def report(self, message: str, lines: int = 1) -> None:
-        """Raise, or count."""
+        """Raise an error, or skip and count the row."""
 
 
 def expand(paths: Paths) -> list[Path]:
@@ -261,6 +261,6 @@ def lines_of(handle: IO[AnyStr], path: Path, bad: Reports) -> Iterator[tuple[int
         if len(line) <= LONGEST_LINE:
             yield number, line
             continue
-        bad.report(f"{path}:{number}: a line of more than {LONGEST_LINE:,} characters, which is the limit")
+        bad.report(f"{path}:{number}: line longer than the limit of {LONGEST_LINE:,} characters")
         while line and line[-1:] not in ("\n", b"\n", "\r"):
             line = handle.readline(1 << 20)

@@ -89,7 +89,7 @@ class JsonScanner:
     def _fill(self) -> bool:
         waiting = len(self._buffer) - self._position
         if waiting > LONGEST_LINE:
-            raise self._broken(f"a value of more than {LONGEST_LINE:,} characters, which is the limit")
+            raise self._broken(f"value longer than the limit of {LONGEST_LINE:,} characters")
         more = self._handle.read(max(_CHUNK, waiting))
         self._ended = not more
         self._buffer = self._buffer[self._position :] + more

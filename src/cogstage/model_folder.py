@@ -88,7 +88,7 @@ class Fitted:
         return self.counts.graph(self.vocabulary)
 
     def predictor(self) -> Predictor:
-        """The network for prediction."""
+        """Return the predictor of the preset: default or published model."""
         types, relations = self.vocabulary.type, len(self.relations)
         if isinstance(self.network, Network):
             return StagedPredictor.create(self.network, self.counts, self.facts, types, relations, self.order)
@@ -114,7 +114,9 @@ class Fitted:
         from cogstage.training.transfer import move_facts, move_network, places
 
         if not isinstance(self.network, Network):
-            raise UsageError("only the default model can be moved to another graph; train the published one on it")
+            raise UsageError(
+                "only the default model can be applied to another graph; train the published model on that graph"
+            )
         place = places(self.vocabulary, graph.vocabulary)
         facts = move_facts(self.facts, place, len(self.vocabulary))
         sources = {**self.metrics.get("sources", {}), **counts_of(graph.made_with)}
@@ -127,7 +129,7 @@ class Fitted:
         )
 
     def weights_hash(self) -> str:
-        """Identity of the weights."""
+        """SHA-256 of the weights, which identifies the model in records."""
         digest = hashlib.sha256()
         for name, value in sorted(self.network.named_parameters()):
             digest.update(name.encode())

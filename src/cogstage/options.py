@@ -26,7 +26,7 @@ class Options:
         known = {entry.name for entry in dataclasses.fields(self)}
         for name in changes:
             if name not in known:
-                raise UsageError(f"unknown option {name}; known are {', '.join(sorted(known))}")
+                raise UsageError(f"unknown option {name}; choose one of {', '.join(sorted(known))}")
         return dataclasses.replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -47,11 +47,11 @@ class Options:
             if not separator:
                 raise UsageError(f"setting {setting}: write option=value")
             if name not in kinds:
-                raise UsageError(f"unknown option {name}; known are {', '.join(sorted(kinds))}")
+                raise UsageError(f"unknown option {name}; choose one of {', '.join(sorted(kinds))}")
             try:
                 changes[name] = kinds[name](text)
             except ValueError:
-                raise UsageError(f"option {name}={text}: expected a value like {kinds[name].__name__}") from None
+                raise UsageError(f"option {name}={text}: expected a value of type {kinds[name].__name__}") from None
         return self.replace(**changes)
 
     @classmethod
@@ -70,7 +70,7 @@ class Options:
                 raise UsageError(f"option {name}={getattr(self, name)}: must be at least 1")
         for name in shares.split():
             if getattr(self, name) >= 1:
-                raise UsageError(f"option {name}={getattr(self, name)}: must lie in [0, 1)")
+                raise UsageError(f"option {name}={getattr(self, name)}: must be in [0, 1)")
 
     def check_choice(self, name: str, allowed: tuple[str, ...]) -> None:
         """Raise unless the option has one of the allowed values."""

@@ -59,7 +59,7 @@ def counts_text(made_with: Mapping[str, Any]) -> str:
     """What a graph counted, in a clause: "41,686 documents, by document, until 1991-12-31"."""
     records = made_with.get("records")
     documents = made_with.get("documents", records.get("counted") if isinstance(records, Mapping) else None)
-    parts = [f"{documents:,} documents" if isinstance(documents, int) else "a number of documents that is not recorded"]
+    parts = [f"{documents:,} documents" if isinstance(documents, int) else "an unrecorded number of documents"]
     if years := made_with.get("years"):
         parts.append(f"of {years[0]}" if years[0] == years[1] else f"of {years[0]} to {years[1]}")
     if made_with.get("unit"):

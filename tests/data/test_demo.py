@@ -149,7 +149,7 @@ def test_interrupted_demo_leaves_nothing_behind(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     rest = process.stderr.read()
     assert process.wait(60) == 130
-    assert "nothing half-written was left" in rest
+    assert "no partial output was left" in rest
     assert "Traceback" not in rest
     assert list(tmp_path.iterdir()) == []
 

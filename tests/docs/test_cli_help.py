@@ -1,4 +1,4 @@
-"""The help of every command: complete, in plain words, and with an example that the parser accepts."""
+"""The help of every command: complete, in standard terms, and with an example that the parser accepts."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from typing import Any
 
 import pytest
 import typer.main
+from typer.testing import CliRunner
 
 from cogstage.cli import panels
 from cogstage.cli.main import app
 
+ORDER = (
+    *(panels.ARGUMENTS, panels.INPUT, panels.COUNT, panels.MODEL),
+    *(panels.PRIVACY, panels.RUN, panels.OUTPUT, panels.OTHER),
+)
 HEADINGS = {value for name, value in vars(panels).items() if name.isupper()}
 DIALECT = re.compile(r"\b(street|room|house|tells itself|randomness begins|(one|many|few) \w+ a \w+)\b", re.I)
 
@@ -59,6 +64,14 @@ def test_values_and_defaults_are_shown(path: tuple[str, ...], command: Any) -> N
         assert not option.metavar or option.metavar != option.name.upper() or option.metavar in NAMED
         if option.param_type_name == "option" and option.default not in (None, "", [], ()) and not option.required:
             assert option.show_default, f"{path}: {option.name} hides its default"
+
+
+@pytest.mark.parametrize("path", [path for path, _ in EVERY], ids=[" ".join(path) for path, _ in EVERY])
+def test_help_has_each_panel_once_and_in_order(path: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(app, [*path, "--help"], env={"COLUMNS": "110"}).output
+    headings = re.findall(r"╭─ (.+?) ─", shown)
+    assert headings == [heading for heading in ORDER if heading in headings]
+    assert not re.search(r"<(bool|path|str|list)", shown)  # types of Python, not of the user
 
 
 NAMED = {"FOLDER", "GRAPH", "FILE", "MODEL", "HEAD", "TAIL", "STUDY", "META", "URL", "PORT", "NAME", "VOCABULARY"}

@@ -1,4 +1,4 @@
-"""Plain words everywhere: no private dialect in documentation, code or tests, and prose in lines that can be read."""
+"""Standard terms everywhere: no private dialect in documentation, code or tests, and prose in short lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CODE = sorted(
     for path in (ROOT / folder).rglob(suffix)
     if path.name not in ("test_words.py", "test_cli_help.py")  # they name the words
 )
-LONGEST = 120
+LONGEST, IN_RESULTS = 100, 120  # characters in a line of prose; captions of results come from reports
 UNITS = (
     "bin|batch|case|column|core|CPU second|day|document|edge|entry|fact|file|head|hour|machine|method|minute|negative|"
     "node|note|page|pair|patient|piece|positive|process|processor second|relation|reviewer|row|second|seed|split|step|"
@@ -76,12 +76,13 @@ def test_no_private_dialect(path: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_prose_is_wrapped_and_code_is_fenced(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
+    longest = IN_RESULTS if page.parent.name == "results" else LONGEST
     long = []
     for number, line in prose(text):
         shown = re.sub(r"\]\([^)]*\)|https?://\S+", "]", line)  # addresses cannot be wrapped
-        if len(shown) > LONGEST:
+        if len(shown) > longest:
             long.append(number)
-    assert not long, f"lines longer than {LONGEST}; run python scripts/wrap_pages.py"
+    assert not long, f"lines longer than {longest}; run python scripts/wrap_pages.py FILE"
     indented = re.findall(
         r"(?:^|\n)\n    (?=(?:cogstage|python|pip|from|import) )", re.sub(r"```.*?```", "", text, flags=re.S)
     )

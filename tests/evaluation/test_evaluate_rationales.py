@@ -31,7 +31,7 @@ def test_evaluate_with_rationales_and_a_second_seed(
     assert 0 <= measured["stability"]["jaccard"] <= 1
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "Reliability" in page
-    assert "Do the weights mean anything?" in page
+    assert "Ablation of the weights" in page
 
 
 def test_cases_by_seed_in_every_form(

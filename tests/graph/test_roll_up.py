@@ -234,7 +234,7 @@ def test_on_the_command_line(tmp_path: Path) -> None:
         app, ["graph", "roll-up", str(tmp_path / "g"), "--map", str(other), "--out", str(tmp_path / "same")]
     )
     assert run.exit_code == 1
-    assert "other.tsv has none of the 3 codes, such as a1, a2, c" in str(run.exception)
+    assert "other.tsv contains none of the 3 codes, such as a1, a2, c" in str(run.exception)
     assert not (tmp_path / "same").exists()
     said = CliRunner().invoke(
         app, ["graph", "build", str(path), "--roll-up", str(other), "--out", str(tmp_path / "same")]

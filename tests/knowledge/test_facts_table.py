@@ -32,7 +32,7 @@ def test_names_are_matched_by_folded_form(tmp_path: Path, rule: str, tails: set[
     assert facts.made_with["names"] == {
         "ambiguous": 1,
         "matched by name": 1,
-        "taken as they stand": 1,
+        "used unchanged": 1,
         "unknown to the lexicon or graph": 1,
     }
 

@@ -120,7 +120,7 @@ def test_types_turn_a_fact_that_stands_the_wrong_way_round(tmp_path: Path) -> No
         (ASPIRIN, "may_treat", FLU),
         (FLU, "may_treat", FEVER),
     }
-    assert facts.made_with["turned round by their types"] == {"may_treat": 1}
+    assert facts.made_with["swapped by their types"] == {"may_treat": 1}
     assert facts.made_with["heads and tails of other types"] == {"may_treat": 1}
 
 

@@ -128,7 +128,7 @@ def test_each_kind_is_counted(tmp_path: Path) -> None:
     names = Names.from_pairs([*((name, name) for name in (*NODES, *AMERICAN)), ("naloxone", "MESH:D009270")])
     facts = facts_from_table(tmp_path / "facts.tsv", names)
     assert facts.made_with["names"] == {
-        "taken as they stand": 3,
+        "used unchanged": 3,
         "matched by source code": 1,
         "matched by name, over hyphens and punctuation": 1,
         "matched by name, over plurals": 1,
@@ -224,7 +224,7 @@ def test_umls_goes_by_source_code_first_and_by_name_within_types(tmp_path: Path)
     assert facts.matched["MESH:D007069"] == "C0020436"
     assert "gene:4438" not in facts.matched
     assert facts.made_with["names"]["matched by source code"] == 1
-    assert facts.made_with["names"]["names of another type passed over"] == 1
+    assert facts.made_with["names"]["names of another type, not matched"] == 1
     assert facts.made_with["ambiguous names"] == ["n4: C0009264, C0009443"]
     assert [row[:2] for row in facts.unmatched] == [("Multiple Sclerosis", 1)]
 

@@ -142,7 +142,7 @@ def test_years_are_read_from_tables_and_kept(tmp_path: Path) -> None:
     assert again.year == facts.year
     assert again.hash == facts.hash
     (tmp_path / "facts.tsv").write_text("head\trelation\ttail\tdate\na\tcauses\tb\tlast May\n")
-    with pytest.raises(CogstageError, match="column date: last May is no date"):
+    with pytest.raises(CogstageError, match="column date: last May is not a date"):
         facts_from_table(tmp_path / "facts.tsv")
 
 

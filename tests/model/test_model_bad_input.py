@@ -175,9 +175,9 @@ def test_train_command(small: tuple[Graph, Dataset], tmp_path: Path, capsys: pyt
     for wrong, message in (
         (["--set", "fold=1"], "unknown option fold"),
         (["--set", "folds"], "write option=value"),
-        (["--set", "clip=much"], "expected a value like float"),
+        (["--set", "clip=much"], "expected a value of type float"),
         (["--set", "folds=1"], "must be 0 or at least 2"),
-        (["--set", "recognition_dropout=1"], "must lie in [0, 1)"),
+        (["--set", "recognition_dropout=1"], "must be in [0, 1)"),
         (["--preset", "best"], "'best' is not one of 'default', 'paper'"),
         (["--relation", "cures"], "no relation cures"),
         (["--world", "flat"], "'flat' is not one of 'open', 'closed'"),
@@ -242,7 +242,7 @@ def test_every_option_is_described() -> None:
         lines = config.describe()
         assert len(lines) == len(config().to_dict()) <= most
         assert all(len(line.split("  ", 1)[1]) > 10 for line in lines)
-    assert "folds=4  parts of the facts for cross-fitting stage 3; 0 turns it off" in Config.describe()
+    assert "folds=4  number of folds for cross-fitting stage 3; 0 turns it off" in Config.describe()
 
 
 @pytest.mark.parametrize("name", get_args(Preset))

@@ -57,7 +57,7 @@ def test_explain_names_a_likelier_opposite(
 
     monkeypatch.setattr(CogStage, "predict_batch", predict)
     asked = ("explain", str(small_model_folder), "C004", "C007")
-    note = "note: Drug number 4 may treat Disorder number 7 is likelier (0.881) and speaks against “causes”"
+    note = "note: Drug number 4 may treat Disorder number 7 is more likely (0.881) and contradicts “causes”"
     for more in ((), ("-r", "causes"), ("-r", "causes", "--prose")):
         assert cogstage(capsys, *asked, *more)[2].splitlines() == [note]
     assert cogstage(capsys, *asked, "-r", "may_treat")[2] == ""

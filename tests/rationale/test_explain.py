@@ -124,7 +124,7 @@ def test_wrong_corrections_are_named(model: CogStage, tmp_path) -> None:  # type
 
 def test_a_record_from_a_file_cannot_be_asked_again(model: CogStage) -> None:
     record = Prediction.from_json(model.predict("C004", "C007", "may_treat").to_json())
-    with pytest.raises(CogstageError, match="ask the model again"):
+    with pytest.raises(CogstageError, match="predict the pair again"):
         record.without(record.reasons[0].triple)
 
 

@@ -79,7 +79,7 @@ def test_a_narrow_picture_has_everything_of_the_wide_one() -> None:
         ]
         assert keys[0] == keys[1]
     assert float((narrow.get("viewBox") or "").split()[2]) < 390  # a phone
-    legend = [float(text.get("x") or 0) for text in narrow.iter(f"{SVG}text") if text.text == "is like"]
+    legend = [float(text.get("x") or 0) for text in narrow.iter(f"{SVG}text") if text.text == "is similar to"]
     assert legend
     assert all(x < 330 for x in legend)
 
@@ -133,7 +133,7 @@ def test_opposite_relations_are_flagged() -> None:
     flagged = {reason.relation for reason in record.reasons if opposes(reason, record)}
     assert "causes" in flagged
     assert "may_treat" not in flagged
-    assert "speaks against the question" in svg(record)
+    assert "contradicts the one in question" in svg(record)
 
 
 def test_no_sum_for_a_question_that_does_not_apply() -> None:

@@ -13,9 +13,9 @@ from cogstage.rationale.wording import pair_in_words
 from cogstage.relations import phrase
 
 TEMPLATES = """It is likely unlikely that probability and it a known fact of the training data The model assumes
-does not recognise like which counts for against note this relation by itself points the other way No was
+does not recognise similar to which counts for against note this relation contradicts the one in question No was
 recognised or assumes such pairs are true question whether does not apply joins terms types so no is
-given The two terms occur together PPMI finds unlikely found"""
+given The two terms occur together PPMI considers unlikely found"""
 WORDS = {"%", *TEMPLATES.split()}
 
 
@@ -50,7 +50,7 @@ def test_every_reason_told_is_the_strongest_of_its_side() -> None:
         assert f"{reason.head.name} {phrase(reason.relation)} {reason.tail.name}" in sentence
         assert f"{reason.share:+.2f}" in sentence
         assert sentence.startswith(
-            "It is known" if reason.known_fact else ("The model assumes", "The model finds it unlikely")
+            "It is known" if reason.known_fact else ("The model assumes", "The model considers it unlikely")
         )
     assert f"{record.reasons_against[0].share:+.2f}" in sentences[3]
 

@@ -271,7 +271,7 @@ def test_a_queue_that_is_full_says_when_to_come_back(service: Service) -> None:
 
 def test_private_models_are_required_or_warned_about() -> None:
     assert privacy_warning("suppressed below 11", True, False) is None
-    assert "never suppressed" in (privacy_warning("none", False, False) or "")
+    assert "not protected" in (privacy_warning("none", False, False) or "")
     with pytest.raises(UsageError, match="`require_private`"):
         privacy_warning("none", True, True)
 

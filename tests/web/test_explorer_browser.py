@@ -133,7 +133,7 @@ def test_striking_out_and_saving_a_correction(server: web_browser.Server, tmp_pa
         driver.get(server.url + "/corrections")
         row = driver.find_element("css selector", "table.list tbody tr").text
         assert "Dr Test" in row
-        assert reason.split(" Assumed")[0].split(" Thought unlikely")[0].split(" Known")[0].split("\n")[0] in row
+        assert reason.split(" Assumed")[0].split(" Considered unlikely")[0].split(" Known")[0].split("\n")[0] in row
 
 
 def test_the_picture_answers(server: web_browser.Server, tmp_path: Path, chromium: None) -> None:
@@ -196,7 +196,7 @@ def test_about_has_figures_and_curve(server: web_browser.Server, tmp_path: Path,
         driver.get(server.url)
         driver.find_element("link text", "About").click()
         headings = [heading.text for heading in driver.find_elements("css selector", "h2")]
-        for words in ("What was counted", "Where the facts come from", "How good are the answers?", "Limits"):
+        for words in ("Corpus", "Sources of the facts", "How accurate are the answers?", "Limits"):
             assert words in headings
         assert len(driver.find_elements("css selector", "table.list tbody tr")) == 2  # relations
 

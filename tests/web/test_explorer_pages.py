@@ -88,7 +88,7 @@ def test_a_likelier_opposite_is_a_warning(client: TestClient, service: Service) 
         asked = {**PAIR, "tail": f"C{tail:03d}"}
         mine, other = (service.explain("C004", asked["tail"], name, 0) for name in ("may_treat", "causes"))
         warns = other.types_fit is not False and other.probability > max(mine.probability, 0.5)
-        assert ("Read with care." in client.get("/pair", params=asked).text) == warns
+        assert ("Caution." in client.get("/pair", params=asked).text) == warns
         seen.add(warns)
     assert seen == {True, False}
 
@@ -263,7 +263,7 @@ def test_a_correction_can_be_withdrawn(small_model_folder: Path, tmp_path: Path)
     assert [(e.verdict, e.who) for e in Corrections.read(file).entries] == [("wrong", "Dr A"), ("withdrawn", "Dr B")]
     page = client.get("/corrections").text
     assert 'value="withdrawn"' not in page  # nothing is in force any more
-    assert "no longer in force" in page
+    assert "no longer active" in page
     client.post("/corrections", data=form)  # and it may be given again
     assert service.explain("C004", "C007", "may_treat", 10).logit != pytest.approx(before.logit)
 
@@ -280,7 +280,7 @@ def test_a_table_of_corrections_has_an_end(
 
 
 def test_without_a_file_nothing_is_kept(client: TestClient) -> None:
-    assert "No corrections are kept" in client.get("/corrections").text
+    assert "does not store corrections" in client.get("/corrections").text
     form = {"triple": "C004\tmay_treat\tC007", "verdict": "wrong", "who": "me"}
     assert client.post("/corrections", data=form).status_code == 422
     assert client.get("/corrections.tsv").status_code == 404
@@ -307,7 +307,7 @@ def test_an_unknown_term_keeps_everything_else(client: TestClient) -> None:
         ("/pair?head=C004&tail=C007&k=999", "The value of “reasons at most” must be at most 50."),
         ("/pair?head=C004&tail=C007&k=many", "The value of “reasons at most” must be a whole number."),
         ("/pair?head=C004&tail=C004&relation=may_treat", "the same term"),
-        ("/nowhere", "There is no such page."),
+        ("/nowhere", "This page does not exist."),
         ("/discover?term=C004&relation=cures", "does not know the relation cures"),
     ],
 )
@@ -412,7 +412,7 @@ def test_candidates_can_be_filtered_and_sorted(client: TestClient, service: Serv
     together = [
         int(n)
         for n in re.findall(
-            r'data-label="Counted together">([\d,]+)<',
+            r'data-label="Co-occurrences">([\d,]+)<',
             client.get(
                 "/discover", params={"term": "C004", "relation": "may_treat", "side": "head", "sort": "together"}
             ).text,
@@ -562,7 +562,7 @@ def test_api_examples_are_real(client: TestClient, service: Service) -> None:
 
 def test_about_names_privacy_types_and_figures(client: TestClient) -> None:
     text = plain(client.get("/about").text)
-    for words in ("Not medical advice", "never suppressed", "joins drug", "AUROC"):
+    for words in ("Not medical advice", "not protected", "joins drug", "AUROC"):
         assert words in text
 
 

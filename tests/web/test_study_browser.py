@@ -140,16 +140,16 @@ def test_the_whole_study(tmp_path: Path) -> None:
             driver.get(server.url + "/admin")
             find(driver, "#password").send_keys("wrong password")
             press(driver, "Sign in")
-            assert "not the password" in find(driver, "main").text
+            assert "Wrong password" in find(driver, "main").text
             screenshot(driver, "study-sign-in")
             find(driver, "#password").send_keys(made["administrator_password"])
             press(driver, "Sign in")
             find(driver, "#names").send_keys("Dr <b>Ada</b> Lovelace\nDr John Snow")
-            press(driver, "Make personal links")
+            press(driver, "Create personal links")
             link = find(driver, "#link-1").get_attribute("value")
             assert len(driver.find_elements("css selector", "input.link")) == 2
             screenshot(driver, "study-admin-link")
-            press(driver, "Back to the overview")
+            press(driver, "Back to administration")
             assert link not in driver.page_source
             assert "Dr <b>Ada</b> Lovelace" in find(driver, "table").text
             no_console_errors(driver)
@@ -164,13 +164,13 @@ def test_the_whole_study(tmp_path: Path) -> None:
             screenshot(driver, "study-start")
             find(driver, "#specialty").send_keys("Cardiology")
             find(driver, "#years").send_keys("12")
-            press(driver, "Go on")
+            press(driver, "Continue")
             assert "Recall" in find(driver, "main").text
             screenshot(driver, "study-welcome")
             press(driver, "Try a practice case")
             screenshot(driver, "study-practice")
             choose(driver, "score-A-0", "3")
-            press(driver, "Done practising")
+            press(driver, "Finish practice")
             assert driver.current_url.endswith("/case/1")
             screenshot(driver, "study-case-empty")
             keyboard_answers(driver)
@@ -178,17 +178,17 @@ def test_the_whole_study(tmp_path: Path) -> None:
             find(driver, "#comment").send_keys("Makes sense to me. <script>alert(1)</script>")
             wait_saved(driver)
             screenshot(driver, "study-case-filled")
-            press(driver, "Save and go on")
+            press(driver, "Save and continue")
             choose(driver, "familiar-head", "no")
             wait_saved(driver)
-            press(driver, "Save and go on")
+            press(driver, "Save and continue")
             assert "not answered yet" in find(driver, "#unanswered").text
             screenshot(driver, "study-case-unanswered")
             no_console_errors(driver)
         with browser(tmp_path / "reviewer", size=(390, 844)) as driver:  # the same person, now on a phone
             driver.get(server.url)
             screenshot(driver, "study-welcome-phone", (390, 844))
-            press(driver, "Go on with case 2")
+            press(driver, "Continue with case 2")
             assert find(driver, 'input[name="familiar-head"][value="no"]').is_selected()
             press(driver, "Back")
             assert find(driver, "#comment").get_attribute("value").endswith("<script>alert(1)</script>")
@@ -197,7 +197,7 @@ def test_the_whole_study(tmp_path: Path) -> None:
             assert driver.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
             driver.back()
             driver.forward()
-            press(driver, "Save and go on")
+            press(driver, "Save and continue")
             while "/case/" in driver.current_url:
                 answer_case(driver, 2, "B")
                 press(driver, "Save and")
@@ -254,7 +254,7 @@ def test_the_whole_study(tmp_path: Path) -> None:
             driver.get(server.url + "/case/1")
             assert "not signed in" in find(driver, "main").text
             driver.get(link)
-            assert "not valid" in find(driver, "main").text
+            assert "has expired" in find(driver, "main").text
         assert link.rsplit("/", 1)[1] not in server.log()
         assert "/join/***" in server.log()
 

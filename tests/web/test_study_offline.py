@@ -81,7 +81,7 @@ def test_no_answer_is_lost_while_the_server_is_away(
         top = driver.execute_script("return document.getElementById('save-status').getBoundingClientRect().top")
         assert 0 <= top < 100
         screenshot(driver, "study-away")
-        # "Save and go on" stays on the page and its answers.
+        # "Save and continue" stays on the page and its answers.
         find(driver, 'button[value="next"]').click()
         wait_until(lambda: "trying again" in find(driver, "#save-status").text)
         assert driver.current_url.endswith("/case/1")

@@ -56,7 +56,7 @@ def test_the_form_works_without_script(make_study: Make) -> None:
     assert browser.post("/case/4", data={**only, "go": "next"}).headers["location"] == "/case/4?unanswered=true"
     assert browser.post("/case/4", data={**only, "go": "skip"}).headers["location"] == "/finish"
     assert browser.post("/case/1", data={**only, "go": "previous"}).headers["location"] == "/welcome"
-    assert "Nearly there" in browser.get("/finish").text
+    assert "Almost done" in browser.get("/finish").text
     assert next(iter(opened.answers.seconds().values())) > 0
 
 
@@ -286,7 +286,7 @@ def test_the_unexpected_has_a_page_and_headers_too(make_study: Make, monkeypatch
     monkeypatch.setattr(type(opened.answers), "check", lambda self: 1 / 0)
     answer = browser.get("/health")
     assert answer.status_code == 500
-    assert "safe" in answer.text
+    assert "Saved data are not affected" in answer.text
     assert answer.headers["content-security-policy"] == CONTENT_POLICY
     assert browser.get("/health", headers={"Accept": "application/json"}).json()["error"]["code"] == "internal"
 

@@ -59,7 +59,7 @@ def test_practice_is_stored_nowhere(make_study: Make, study: object) -> None:
     opened = make_study(study)  # type: ignore[arg-type]
     browser, headers = join(opened, opened.access.invite("Dr A"))
     page = browser.get("/practice").text
-    assert "nothing you answer here is stored" in page
+    assert "your answers here are not stored" in page
     assert "data-position" not in page
     fields = dict.fromkeys(re.findall(r'type="radio" name="([^"]+)"', page), "1")
     sent = {**fields, "form_token": headers["X-Form-Token"], "comment": "x", "go": "next"}
@@ -127,7 +127,7 @@ def test_a_reason_in_both_sets_is_scored_once(make_study: Make) -> None:
     person = opened.access.invite("Dr A")
     browser, headers = join(opened, person)
     page = browser.get("/case/1").text
-    assert page.count("also in Set A: answered there") == 2
+    assert page.count("also in Set A; score it there") == 2
     fields = set(re.findall(r'type="radio" name="(score-[^"]+)"', page))
     assert len(fields) == 4
     field = next(name for name in fields if "pain" in page.split(f'id="w-{name}"')[1][:200])
@@ -157,10 +157,10 @@ def test_both_kinds_of_prediction_ask_one_clear_question(make_study: Make) -> No
         assert "trust the prediction" not in page
         first, second = ("against", "for") if negative else ("for", "against")
         card = page.split('<div class="set card"')[1]
-        assert card.index(f"Speaks {first} it") < card.index(f"Speaks {second} it")
+        assert card.index(f"Reasons {first}") < card.index(f"Reasons {second}")
         bleeding = card.index("bleeding")
-        assert card.index("Speaks against it") < bleeding
-        assert (bleeding < card.index("Speaks for it")) == negative
+        assert card.index("Reasons against") < bleeding
+        assert (bleeding < card.index("Reasons for")) == negative
 
 
 def test_a_closed_study_takes_no_answers_until_reopened(make_study: Make) -> None:

@@ -57,7 +57,7 @@ class Method(Protocol):
 
     @property
     def name(self) -> str:
-        """The row's name."""
+        """Name of the method, as used on the command line and in tables."""
 
     @property
     def joint(self) -> bool:

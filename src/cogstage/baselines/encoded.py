@@ -21,7 +21,7 @@ class EncodedMethod:
 
     @property
     def name(self) -> str:
-        """``svd+distmult`` and so on."""
+        """Names of encoder and scorer, such as ``svd+distmult``."""
         return f"{self.encoder.name}+{self.scorer.name}"
 
     @property
@@ -39,7 +39,7 @@ class EncodedMethod:
         return self
 
     def scores(self, head: np.ndarray, tail: np.ndarray, relation: str | None = None) -> np.ndarray:
-        """Probabilities (M,)."""
+        """Return a probability for each pair, float64 (M,)."""
         return self.scorer.scores(head, tail)
 
 

@@ -24,7 +24,7 @@ class AlwaysPositive:
     def fit(
         self, graph: Graph, view: FittingView, relation: str, seed: int = 0, progress: Progress = SILENT
     ) -> AlwaysPositive:
-        """Nothing to learn."""
+        """Do nothing: the method has no parameters."""
         return self
 
     def scores(self, head: np.ndarray, tail: np.ndarray, relation: str | None = None) -> np.ndarray:
@@ -67,7 +67,7 @@ class _PairFeatures(ABC):
         return self
 
     def scores(self, head: np.ndarray, tail: np.ndarray, relation: str | None = None) -> np.ndarray:
-        """Probabilities (M,)."""
+        """Return a probability for each pair, float64 (M,)."""
         return self._model.scores(self._features(head, tail, own=np.zeros(len(head), np.int64)))
 
     @abstractmethod
@@ -146,7 +146,7 @@ class ProductPopularity(_Popularity):
 
     @staticmethod
     def popularity(of_head: np.ndarray, of_tail: np.ndarray) -> np.ndarray:
-        """The product of both."""
+        """Return the product of the two numbers of known facts."""
         product: np.ndarray = of_head * of_tail
         return product
 

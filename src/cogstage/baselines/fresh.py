@@ -66,7 +66,7 @@ class FreshMethod:
 
     @property
     def name(self) -> str:
-        """``svd+rescal+fresh`` and so on."""
+        """Names of encoder and scorer with the suffix of fresh negatives, such as ``svd+rescal+fresh``."""
         return f"{self.encoder.name}+{self.scorer.name}+fresh"
 
     @property

@@ -33,7 +33,6 @@ class PlainLines:
         self._title, self._total, self._count, self._begun, self._said = "", None, 0, 0.0, 0.0  # type: tuple[str, int | None, int, float, float]
 
     def start(self, title: str, total: int | None = None) -> None:
-        """A step begins."""
         self._title, self._total, self._count = title, total, 0
         self._begun = self._said = time.monotonic()
         typer.echo(f"{title} ...", err=True)
@@ -47,7 +46,6 @@ class PlainLines:
             typer.echo(f"  {self._title}: {share}{' ' + note if note else ''}", err=True)
 
     def done(self, note: str = "") -> None:
-        """The step is finished."""
         typer.echo(
             f"  {self._title}: done in {time.monotonic() - self._begun:.1f} s{'; ' + note if note else ''}", err=True
         )
@@ -67,7 +65,6 @@ class ProgressBar:
         self._begun = 0.0
 
     def start(self, title: str, total: int | None = None) -> None:
-        """A step begins."""
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as RichProgress
@@ -86,12 +83,10 @@ class ProgressBar:
         self._bar.start()
 
     def advance(self, amount: int = 1, note: str = "") -> None:
-        """Work was done."""
         if self._bar is not None:
             self._bar.update(self._task, advance=amount, **({"note": note} if note else {}))
 
     def done(self, note: str = "") -> None:
-        """The step is finished."""
         self._stop()
         typer.echo(
             f"{self._title}: done in {time.monotonic() - self._begun:.1f} s{'; ' + note if note else ''}", err=True

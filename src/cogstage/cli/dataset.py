@@ -10,7 +10,7 @@ from cogstage import choices
 from cogstage.cli import options
 from cogstage.cli.app import CommandGroup
 from cogstage.cli.console import print_json, progress
-from cogstage.cli.options import input_argument, input_option, model_option
+from cogstage.cli.options import argument, input_option, model_option
 
 app = CommandGroup(
     "Build and describe data sets: facts matched to a graph, split, with negatives and a leakage report."
@@ -80,7 +80,7 @@ def build(
 
 @app.command()
 def info(
-    folder: Path = input_argument(..., help="Data set folder.", metavar="FOLDER"),
+    folder: Path = argument(..., help="Data set folder.", metavar="FOLDER"),
     as_json: bool = options.as_json("Print JSON (the manifest and the leakage report)."),
 ) -> None:
     """Show a data set: options, counts, coverage of the facts, and the leakage report.

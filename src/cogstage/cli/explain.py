@@ -11,7 +11,7 @@ import typer
 from cogstage import choices
 from cogstage.cli import options
 from cogstage.cli.console import progress
-from cogstage.cli.options import input_argument, input_option, model_option, output_option
+from cogstage.cli.options import argument, input_option, model_option, output_option
 from cogstage.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ OUT = options.out(
 
 def explain(
     model: Path = options.MODEL,
-    head: str | None = input_argument(None, help="Head term.", metavar="HEAD"),
-    tail: str | None = input_argument(None, help="Tail term.", metavar="TAIL"),
+    head: str | None = argument(None, help="Head term.", metavar="HEAD"),
+    tail: str | None = argument(None, help="Tail term.", metavar="TAIL"),
     relation: str | None = options.relation("Relation. Default: all relations of the model."),
     pairs: Path | None = input_option(
         None,
@@ -95,7 +95,7 @@ def explain(
 
 def discover(
     model: Path = options.MODEL,
-    head: str | None = input_argument(None, help="Head term, unless --tail is given.", metavar="HEAD"),
+    head: str | None = argument(None, help="Head term, unless --tail is given.", metavar="HEAD"),
     relation: str | None = options.relation("Relation; required if the model has several."),
     tail: str | None = input_option(None, "--tail", help="Tail term, to rank heads instead of tails.", metavar="TAIL"),
     top: int = options.top(20),
@@ -178,7 +178,7 @@ def cases(
     data.check_fits(loaded.vocabulary)
     relation = relation or loaded.relations[0]
     chosen = choose_cases(loaded, data, relation, true, false, seed)
-    text = cases_text(chosen, output_format, f"Cases of {relation}, drawn with seed {seed}")
+    text = cases_text(chosen, output_format, f"Cases of {relation}, sampled with seed {seed}")
     if out:
         write_text(out, text)
     else:

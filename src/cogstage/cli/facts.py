@@ -11,7 +11,7 @@ from cogstage import choices
 from cogstage.cli import options
 from cogstage.cli.app import CommandGroup
 from cogstage.cli.console import print_json, progress
-from cogstage.cli.options import input_argument, input_option, model_option
+from cogstage.cli.options import argument, input_option, model_option
 
 if TYPE_CHECKING:
     from cogstage.knowledge.facts import Facts
@@ -37,7 +37,7 @@ OUT = options.out()
 
 @app.command()
 def umls(
-    meta: Path = input_argument(
+    meta: Path = argument(
         ..., help="Folder with MRCONSO.RRF, MRREL.RRF and MRSTY.RRF, plain or gzipped.", metavar="META"
     ),
     out: Path = OUT,
@@ -75,9 +75,7 @@ def umls(
 
 @app.command()
 def omop(
-    vocabulary: Path = input_argument(
-        ..., help="Folder with the tables CONCEPT and CONCEPT_RELATIONSHIP.", metavar="FOLDER"
-    ),
+    vocabulary: Path = argument(..., help="Folder with the tables CONCEPT and CONCEPT_RELATIONSHIP.", metavar="FOLDER"),
     out: Path = OUT,
     graph: Path | None = GRAPH,
     lexicon: str | None = LEXICON,
@@ -111,7 +109,7 @@ def omop(
 
 @app.command()
 def table(
-    files: list[str] = input_argument(
+    files: list[str] = argument(
         ..., help="Tables with the columns head, relation and tail (TSV, CSV, JSON lines or Parquet).", metavar="FILE"
     ),
     out: Path = OUT,

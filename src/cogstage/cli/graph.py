@@ -9,14 +9,14 @@ import typer
 from cogstage.cli import graph_build, graph_import, options
 from cogstage.cli.app import CommandGroup
 from cogstage.cli.console import print_json, report_graph, save_graph
-from cogstage.cli.options import count_option, input_argument, output_option
+from cogstage.cli.options import argument, count_option, output_option
 from cogstage.errors import CogstageError
 
 app = CommandGroup("Build, import, merge and describe co-occurrence graphs.")
 app.command("build", epilog=graph_build.EXAMPLE)(graph_build.build)
 app.add_typer(graph_import.app, name="import")
 
-GRAPH = input_argument(..., help="Graph folder.", metavar="GRAPH")
+GRAPH = argument(..., help="Graph folder.", metavar="GRAPH")
 OUT = options.out("Output folder; an existing graph is replaced.")
 
 
@@ -68,7 +68,7 @@ def context(
 
 @app.command("merge", epilog="Example: cogstage graph merge site-a site-b --out all")
 def merge(
-    graphs: list[Path] = input_argument(..., help="Graph folders, built with the same options.", metavar="FOLDER"),
+    graphs: list[Path] = argument(..., help="Graph folders, built with the same options.", metavar="FOLDER"),
     out: Path = OUT,
     as_json: bool = options.as_json(),
 ) -> None:

@@ -10,13 +10,13 @@ import typer
 from cogstage import choices
 from cogstage.cli import options
 from cogstage.cli.console import print_json, progress, say_skipped
-from cogstage.cli.options import count_option, input_argument, input_option, privacy_option, run_option
+from cogstage.cli.options import argument, count_option, input_option, privacy_option, run_option
 
 EXAMPLE = (
     "Example: cogstage graph build notes.jsonl.gz --lexicon terms.tsv --unit patient-window --window 7d "
     "--per patient --suppress-below 11 --out graph"
 )
-DOCUMENTS = input_argument(..., help="Documents or coded records: files, folders or glob patterns.", metavar="FILE")
+DOCUMENTS = argument(..., help="Documents or coded records: files, folders or glob patterns.", metavar="FILE")
 LEXICON = "Lexicon table (columns term, concept, name, type); may be repeated."
 
 

@@ -8,7 +8,7 @@ from cogstage import choices
 from cogstage.cli import options
 from cogstage.cli.app import CommandGroup
 from cogstage.cli.console import progress, save_graph, say_skipped
-from cogstage.cli.options import input_argument, input_option
+from cogstage.cli.options import argument, input_option
 
 app = CommandGroup("Import existing co-occurrence counts.")
 OUT = options.out("Output folder; an existing graph is replaced.")
@@ -16,7 +16,7 @@ OUT = options.out("Output folder; an existing graph is replaced.")
 
 @app.command("edges", epilog="Example: cogstage graph import edges pairs.tsv --terms terms.tsv --out graph")
 def import_edges(
-    edges: list[str] = input_argument(..., help="Tables with the columns source, target, count.", metavar="FILE"),
+    edges: list[str] = argument(..., help="Tables with the columns source, target, count.", metavar="FILE"),
     out: Path = OUT,
     terms: list[str] | None = input_option(
         None,
@@ -40,9 +40,7 @@ def import_edges(
     "finlayson", epilog="Example: cogstage graph import finlayson dryad --window 1d --min-count 100 --out graph"
 )
 def import_finlayson(
-    folder: Path = input_argument(
-        ..., help="Folder with the unpacked files of doi:10.5061/dryad.jp917.", metavar="FOLDER"
-    ),
+    folder: Path = argument(..., help="Folder with the unpacked files of doi:10.5061/dryad.jp917.", metavar="FOLDER"),
     out: Path = OUT,
     level: choices.Level = options.level("term"),
     per: choices.Per = options.PER,
@@ -64,7 +62,7 @@ def import_finlayson(
     "--strings term_string_mapping.pkl --concepts term_concept_mapping.pkl --out graph",
 )
 def import_xmedrela(
-    neighbours: Path = input_argument(
+    neighbours: Path = argument(
         ..., help="Pickle file that maps a term id to a list of (term id, weight).", metavar="FILE"
     ),
     out: Path = OUT,

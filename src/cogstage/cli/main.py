@@ -12,7 +12,21 @@ from types import FrameType
 import typer
 from typer.exceptions import TyperException
 
-from cogstage.cli import compare, dataset, demo, evaluate, explain, facts, graph, mcp, report, serve, study, train
+from cogstage.cli import (
+    compare,
+    dataset,
+    demo,
+    evaluate,
+    explain,
+    facts,
+    graph,
+    mcp,
+    panels,
+    report,
+    serve,
+    study,
+    train,
+)
 from cogstage.cli.app import CommandGroup
 from cogstage.cli.flags import with_flags
 from cogstage.errors import CogstageError
@@ -23,20 +37,20 @@ app = CommandGroup(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-app.command("demo")(demo.demo)
-app.add_typer(graph.app, name="graph")
-app.add_typer(facts.app, name="facts")
-app.add_typer(dataset.app, name="dataset")
-app.add_typer(study.app, name="study")
-app.command("train")(train.train)
-app.command("evaluate")(evaluate.evaluate)
-app.command("compare")(compare.compare)
-app.command("explain")(explain.explain)
-app.command("discover")(explain.discover)
-app.command("cases")(explain.cases)
-app.command("report")(report.report)
-app.command("serve")(serve.serve)
-app.command("mcp")(mcp.mcp)
+app.command("demo", rich_help_panel=panels.START)(demo.demo)
+app.add_typer(graph.app, name="graph", rich_help_panel=panels.DATA)
+app.add_typer(facts.app, name="facts", rich_help_panel=panels.DATA)
+app.add_typer(dataset.app, name="dataset", rich_help_panel=panels.DATA)
+app.command("train", rich_help_panel=panels.TRAINING)(train.train)
+app.command("evaluate", rich_help_panel=panels.TRAINING)(evaluate.evaluate)
+app.command("compare", rich_help_panel=panels.TRAINING)(compare.compare)
+app.command("explain", rich_help_panel=panels.ANSWERS)(explain.explain)
+app.command("discover", rich_help_panel=panels.ANSWERS)(explain.discover)
+app.command("cases", rich_help_panel=panels.ANSWERS)(explain.cases)
+app.command("report", rich_help_panel=panels.SHARING)(report.report)
+app.command("serve", rich_help_panel=panels.SHARING)(serve.serve)
+app.command("mcp", rich_help_panel=panels.SHARING)(mcp.mcp)
+app.add_typer(study.app, name="study", rich_help_panel=panels.SHARING)
 
 
 def show_version(wanted: bool) -> None:
@@ -58,7 +72,7 @@ def options(
         False, "--no-verify", help="Read folders without comparing their files with the stored hashes."
     ),
 ) -> None:
-    """Options before the command."""
+    """Handle the options that come before a command."""
     if no_verify:
         from cogstage.artefact import NO_VERIFY
 
@@ -89,7 +103,7 @@ def run(arguments: list[str] | None = None) -> None:
             sys.exit(2)
         _fail(getattr(error, "format_message", error.__str__)(), 2, debug)
     except (typer.Abort, KeyboardInterrupt):
-        _fail("stopped; nothing half-written was left", 130, debug)
+        _fail("stopped; no partial output was left", 130, debug)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
@@ -104,7 +118,7 @@ def run(arguments: list[str] | None = None) -> None:
 
 
 def _terminated(signum: int, frame: FrameType | None) -> None:
-    """Leave by an exception, so that what is half-written is cleared away as after Ctrl-C."""
+    """Raise an exception, so that partial output is removed as after Ctrl-C."""
     raise KeyboardInterrupt
 
 

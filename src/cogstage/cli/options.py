@@ -12,7 +12,7 @@ import typer
 
 from cogstage.cli import panels
 
-input_argument = partial(typer.Argument, rich_help_panel=panels.INPUT)
+argument = partial(typer.Argument, rich_help_panel=panels.ARGUMENTS)
 input_option = partial(typer.Option, rich_help_panel=panels.INPUT)
 count_option = partial(typer.Option, rich_help_panel=panels.COUNT)
 privacy_option = partial(typer.Option, rich_help_panel=panels.PRIVACY)
@@ -21,9 +21,9 @@ run_option = partial(typer.Option, rich_help_panel=panels.RUN)
 output_option = partial(typer.Option, rich_help_panel=panels.OUTPUT)
 
 # Input
-MODEL = input_argument(..., help="Model folder.", metavar="MODEL")
+MODEL = argument(..., help="Model folder.", metavar="MODEL")
 SKIP_BAD = input_option(False, "--skip-bad", help="Skip and count rows that cannot be read, instead of stopping.")
-STUDY = input_argument(..., help="Study folder made by `cogstage study create`.", metavar="STUDY")
+STUDY = argument(..., help="Study folder made by `cogstage study create`.", metavar="STUDY")
 CORRECTIONS = input_option(
     None,
     "--corrections",
@@ -45,17 +45,17 @@ FORMAT = input_option(
 
 
 def graph(help: str = "Graph folder.", default: Any = ...) -> Any:
-    """``--graph``."""
+    """Return the option ``--graph``."""
     return input_option(default, "--graph", "-g", help=help, metavar="FOLDER")
 
 
 def dataset(help: str = "Data set folder.", default: Any = ...) -> Any:
-    """``--dataset``."""
+    """Return the option ``--dataset``."""
     return input_option(default, "--dataset", "-d", help=help, metavar="FOLDER")
 
 
 def lexicon(help: str, default: Any = None) -> Any:
-    """``--lexicon``."""
+    """Return the option ``--lexicon``."""
     return input_option(default, "--lexicon", "-l", help=help, metavar="TABLE")
 
 
@@ -75,7 +75,7 @@ AMBIGUITY = count_option("first", "--ambiguity", help="What to do with a name th
 
 
 def level(default: str) -> Any:
-    """``--level``."""
+    """Return the option ``--level``."""
     return count_option(default, "--level", help="What a node represents.")
 
 
@@ -90,22 +90,22 @@ RANKING_HEADS = model_option(
 
 
 def relation(help: str, default: Any = None) -> Any:
-    """``--relation``."""
+    """Return the option ``--relation``."""
     return model_option(default, "--relation", "-r", help=help, metavar="NAME")
 
 
 def seed(help: str = "Random seed.", default: Any = 0, **more: Any) -> Any:
-    """``--seed``."""
+    """Return the option ``--seed``."""
     return model_option(default, "--seed", help=help, metavar="N", **more)
 
 
 def reasons(help: str, default: Any = None, **more: Any) -> Any:
-    """``--reasons``."""
+    """Return the option ``--reasons``."""
     return model_option(default, "--reasons", "-k", help=help, metavar="N", **more)
 
 
 def pairs_per_reviewer(help: str) -> Any:
-    """``--pairs-per-reviewer``."""
+    """Return the option ``--pairs-per-reviewer``."""
     return model_option(20, "--pairs-per-reviewer", help=help, metavar="N")
 
 
@@ -135,28 +135,28 @@ DATABASE = run_option(
 
 
 def port(default: int) -> Any:
-    """``--port``."""
+    """Return the option ``--port``."""
     return run_option(default, "--port", min=1, max=65535, help="Port to listen on.", metavar="PORT")
 
 
 def workers(default: Any, help: str, **more: Any) -> Any:
-    """``--workers``."""
+    """Return the option ``--workers``."""
     return run_option(default, "--workers", help=help, metavar="N", **more)
 
 
 def resume(help: str) -> Any:
-    """``--resume``."""
+    """Return the option ``--resume``."""
     return run_option(False, "--resume", help=help)
 
 
 # Output
 def out(help: str = "Output folder.", default: Any = ..., metavar: str = "FOLDER") -> Any:
-    """``--out``."""
+    """Return the option ``--out``."""
     return output_option(default, "--out", "-o", help=help, metavar=metavar)
 
 
 def as_json(help: str = "Print JSON.") -> Any:
-    """``--json``."""
+    """Return the option ``--json``."""
     return output_option(False, "--json", help=help)
 
 
@@ -169,5 +169,5 @@ LICENCE = output_option(
 
 
 def top(default: int) -> Any:
-    """``--top``."""
+    """Return the option ``--top``."""
     return output_option(default, "--top", min=1, help="Number of rows to show.", metavar="N")

@@ -9,11 +9,11 @@ import typer
 
 from cogstage import choices
 from cogstage.cli import options
-from cogstage.cli.options import input_argument, output_option
+from cogstage.cli.options import argument, output_option
 
 
 def report(
-    folder: Path = input_argument(..., help="Graph, facts, data set or model folder.", metavar="FOLDER"),
+    folder: Path = argument(..., help="Graph, facts, data set or model folder.", metavar="FOLDER"),
     output_format: choices.OutputFormat = output_option("text", "--output-format", help="Output format."),
     as_json: bool = options.as_json(),
     out: Path | None = options.out("Output file. Default: print to the terminal.", None, "FILE"),

@@ -10,7 +10,7 @@ import typer
 
 from cogstage.cli import options
 from cogstage.cli.console import print_json
-from cogstage.cli.options import input_argument, model_option, output_option, run_option
+from cogstage.cli.options import argument, model_option, output_option, run_option
 from cogstage.errors import UsageError
 
 
@@ -61,7 +61,7 @@ def serve(
 
 def invite(
     study: Path = options.STUDY,
-    names: list[str] = input_argument(..., metavar="NAME", help="Names of reviewers, each in quotation marks."),
+    names: list[str] = argument(..., metavar="NAME", help="Names of reviewers, each in quotation marks."),
     days: int = model_option(30, help="Number of days until the links expire.", metavar="N"),
     public_url: str | None = options.URL,
     database: str | None = options.DATABASE,

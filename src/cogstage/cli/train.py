@@ -128,5 +128,5 @@ def show(model: CogStage, out: Path, as_json: bool) -> None:
         )
     typer.echo(
         f"{out}: epoch {metrics['kept_epoch']} of {metrics['epochs']} in {metrics['seconds']:.0f} s;"
-        f" ended because: {metrics['stopped']}"
+        f" ended: {metrics['stopped']}"
     )

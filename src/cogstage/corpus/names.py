@@ -103,7 +103,7 @@ class CodeNames:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> CodeNames:
-        """What :meth:`to_dict` made."""
+        """Restore an object from the plain values of :meth:`to_dict`."""
         names = cls()
         for code, uses in stored.items():
             for name, kind, count, vocabulary, many, patients in uses:

@@ -31,7 +31,7 @@ from cogstage.input_files import (
 )
 from cogstage.tables import FORMATS, BadRows, column_names
 
-NO_PATIENT = "records without a patient, each counted as a unit of its own"
+NO_PATIENT = "records without a patient, each counted as a separate unit"
 XML = (".xml", ".nxml")
 _SNIFFED = 4096
 

@@ -16,7 +16,7 @@ _LONGEST_PROLOG = 1 << 20
 
 
 class _RootReached(Exception):
-    """The prolog is over."""
+    """Raised to stop parsing after the XML prolog."""
 
 
 def refuse_entities(path: Path) -> None:

@@ -66,7 +66,7 @@ class TextbookAnswer:
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What the demo measured."""
+    """Figures, answers and cases of a run of the demo."""
 
     tables: tuple[Table, ...]
     figures: dict[str, dict[str, dict[str, float]]]  # method -> relation -> metric -> value on the test pairs
@@ -116,7 +116,7 @@ def run_demo(out: Path, options: DemoOptions | None = None, progress: Progress =
             for name, by_relation in scores.items()
         }
         keep_test_figures(folder / "model", model, data, figures[OURS])
-        progress.start("Answering textbook questions and drawing the report")
+        progress.start("Answering textbook questions and writing the report")
         answers = ask(model, pairs)
         cases = [*choose_cases(model, graph, pairs), *surest_mistakes(model, answers)]
         lines = "".join(case.prediction.to_json() + "\n" for case in cases)
@@ -148,7 +148,7 @@ def _scores(graph: Graph, data: Dataset, model: CogStage, seed: int, progress: P
     view = data.for_fitting()
     tests = {relation: data.pairs(relation, "test") for relation in model.relations}
     found: Scores = {}
-    progress.start("Evaluating beside the baselines", len(BASELINES) + 1)
+    progress.start("Evaluating the model and the baselines", len(BASELINES) + 1)
     with tempfile.TemporaryDirectory() as folder:  # one encoding serves all relations
         for name in BASELINES:
             progress.advance(note=name)

@@ -92,7 +92,7 @@ def textbook_table(answers: Sequence[TextbookAnswer]) -> Table:
         cells = [_share([a for a in asked if a.pair.label is label]) for label in (True, False)]
         rows.append((relation or "all", *cells, _share(asked), f"{_right(asked) / len(asked):.0%}"))
     columns = ("relation", "true pairs", "false pairs", "all", "right")
-    return Table("Textbook pairs answered right, all held out of training", columns, tuple(rows))
+    return Table("Textbook pairs answered correctly, all held out of training", columns, tuple(rows))
 
 
 def _right(answers: Sequence[TextbookAnswer]) -> int:
@@ -115,7 +115,7 @@ def mistakes_table(answers: Sequence[TextbookAnswer]) -> Table:
         )
         for a in wrong
     )
-    return Table("Textbook pairs answered wrong", ("pair", "answer", "source", "predicted"), rows, left=3)
+    return Table("Textbook pairs answered incorrectly", ("pair", "answer", "source", "predicted"), rows, left=3)
 
 
 def plots(scores: Mapping[str, np.ndarray], data: Dataset) -> list[Plot]:

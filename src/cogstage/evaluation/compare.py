@@ -280,7 +280,7 @@ def _run(
     waiting, running = list(tasks), {}  # type: list[Task], dict[Task, tuple[subprocess.Popen[bytes], Path]]
     done: set[Task] = set()
     failed: dict[Task, str] = {}
-    progress.start("compare", len(tasks))
+    progress.start("Comparing methods", len(tasks))
     with tempfile.TemporaryDirectory() as logs:
         try:
             while waiting or running:

@@ -88,7 +88,7 @@ class SplitFolder:
             yield CellKey(cell["dataset"], cell["method"], cell["relation"], cell["seed"]), cell
 
     def read_replicates(self, key: CellKey) -> dict[str, np.ndarray]:
-        """Bootstrap values by metric."""
+        """Read the bootstrap values of a cell, by metric."""
         path = self.replicates(key)
         try:
             with np.load(path, allow_pickle=False) as arrays:
@@ -120,6 +120,6 @@ def read_cell(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise CogstageError(f"{path} is damaged ({error}); {ADVICE}") from error
     if not named:
-        why = f"lacks {', '.join(missing)}" if missing else "does not hold the cell that its name says"
+        why = f"lacks {', '.join(missing)}" if missing else "its content does not match its name"
         raise CogstageError(f"{path} is damaged ({why}); {ADVICE}")
     return dict(cell)

@@ -67,7 +67,7 @@ def evaluate(
         wanted = missing or list(model.relations)
         raise UsageError(f"the data set has no relation {', '.join(wanted)}; it has {', '.join(data.relations)}")
     result: dict[str, Any] = {"split": split, "relations": {}}
-    progress.start("evaluate", len(asked))
+    progress.start("Evaluating", len(asked))
     for relation in asked:
         pairs = data.pairs(relation, split)
         if not len(pairs):

@@ -34,10 +34,10 @@ def evaluation_report(
         except UsageError:  # a model that gets none of a kind right has no such case to show
             continue
     return Report(
-        f"A model measured on {split} pairs",
+        f"Evaluation on {split} pairs",
         [
             f"Model {provenance.model[:12]} ({provenance.world} world) on graph {provenance.graph[:12]}; "
-            f"relations: {', '.join(relations)}. Every interval is a 95 % bootstrap over whole heads.",
+            f"relations: {', '.join(relations)}. Intervals are 95 % bootstrap intervals over heads.",
             *(f"Warning: {line}." for line in result.get("warnings", ())),
         ],
         [
@@ -47,7 +47,7 @@ def evaluation_report(
         ],
         [
             "Probabilities are calibrated on dev; classification is at 0.5, with as many false pairs as true ones.",
-            "Cases were drawn by seed among the correctly predicted, never by hand.",
+            "Cases were sampled at random from the correct predictions, not chosen by hand.",
         ],
     )
 

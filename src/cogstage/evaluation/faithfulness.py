@@ -42,7 +42,6 @@ class Faithfulness:
     examined: int = 0  # reasons looked at for that
 
     def mean(self, name: str) -> float:
-        """The figure itself."""
         return float(np.nanmean(self.values[name])) if np.isfinite(self.values[name]).any() else float("nan")
 
     def interval(self, name: str, replicates: int = 1000, seed: int = 0) -> tuple[float, float]:
@@ -56,7 +55,6 @@ class Faithfulness:
         return interval(means["mean"])
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values for JSON."""
         figures = {name: {"mean": self.mean(name), "interval": list(self.interval(name))} for name in self.values}
         return {
             "relation": self.relation,
@@ -84,7 +82,7 @@ def measure_faithfulness(
     held_out, calibration = held_out_facts(data), model.calibration[relation]
     collected: dict[str, list[np.ndarray]] = {}
     heads: list[np.ndarray] = []
-    progress.start(f"removal tests of {relation}", len(chosen))
+    progress.start(f"Removal tests of {relation}", len(chosen))
     for rows in _batches(chosen):
         head, tail = given.head[rows], given.tail[rows]
         positive = model.logits(head, tail, relation) >= 0

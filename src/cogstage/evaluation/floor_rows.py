@@ -32,7 +32,7 @@ def floor_figures(
     """By relation and floor row: each metric with its value and 95 % interval. Rows are fitted on training pairs."""
     view = data.for_fitting()
     result: dict[str, dict[str, Any]] = {}
-    progress.start("floor", len(relations) * len(FLOOR))
+    progress.start("Evaluating simple baselines", len(relations) * len(FLOOR))
     for relation in relations:
         result[relation] = {}
         for name, kind in FLOOR.items():

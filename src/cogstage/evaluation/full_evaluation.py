@@ -74,5 +74,5 @@ def evaluate_on_reference_set(
     missing = ", ".join(measured.missing[:20]) + (" and others" if len(measured.missing) > 20 else "")
     notes = [f"Not in the graph: {missing}."] if missing else []
     return result, Report(
-        f"A model on the reference set {name}", measured.warnings(), [Section("Figures", [measured.table()])], notes
+        f"Evaluation on the reference set {name}", measured.warnings(), [Section("Figures", [measured.table()])], notes
     )

@@ -19,7 +19,7 @@ class RelationScorer(Protocol):
         """Scores of pairs, higher is likelier."""
 
     def ends(self, relation: str, side: str) -> np.ndarray:
-        """Candidates for one side."""
+        """Return the node ids of the candidates for one side of a relation."""
 
 
 def hit_rate(

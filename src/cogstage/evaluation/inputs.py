@@ -30,7 +30,7 @@ def save_dataset(data: Dataset, path: Path) -> None:
 
 
 def load_dataset(path: Path) -> Dataset:
-    """Read what :func:`save_dataset` wrote."""
+    """Read a data set that :func:`save_dataset` wrote."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
             about = json.loads(str(arrays["about"]))

@@ -15,7 +15,7 @@ from cogstage.knowledge.dataset import Dataset, RankingQuestions
 
 @dataclass(frozen=True)
 class Measurement:
-    """What :func:`measure` gives."""
+    """Metrics of :func:`measure`, with the probabilities and bootstrap values behind them."""
 
     metrics: dict[str, Any]
     """By name: ``{"value": ..., "interval": [low, high]}``."""

@@ -70,7 +70,7 @@ class CogStageMethod:
 
     @property
     def name(self) -> str:
-        """The row's name."""
+        """Name of the method in tables."""
         return self._name
 
     @property
@@ -80,7 +80,7 @@ class CogStageMethod:
 
     @property
     def settings(self) -> str:
-        """The whole configuration."""
+        """Options that determine the result; a change makes old runs invalid."""
         from cogstage.model.presets import preset_config
 
         config = repr(preset_config(self._variant.preset).replace(**self._variant.options))
@@ -105,7 +105,7 @@ class CogStageMethod:
         return self
 
     def scores(self, head: np.ndarray, tail: np.ndarray, relation: str | None = None) -> np.ndarray:
-        """Calibrated probabilities (M,)."""
+        """Return a calibrated probability for each pair, float64 (M,)."""
         if self._model is None:
             raise CogstageError(f"{self.name} is not fitted yet")
         relation = relation or self._relation

@@ -28,7 +28,6 @@ class RationaleFigures:
     stability: Stability | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
         return {
             **self.faithfulness.to_dict(),
             "ablations": [dataclasses.asdict(ablation) for ablation in self.ablations],
@@ -69,14 +68,14 @@ class RationaleFigures:
         ]
         rows = [(name, _cell(measured, name)) for name in names]
         rows.append(("reasons that restate the target", f"{measured.restated} of {measured.examined:,}"))
-        return Table(f"{measured.relation}: what the decision rests on", ("figure", "value"), tuple(rows))
+        return Table(f"{measured.relation}: basis of the decision", ("figure", "value"), tuple(rows))
 
     def _ablations(self) -> Table:
         rows = [
             (a.name, f"{a.f1:.3f}", f"{a.auroc:.3f}", f"{a.comprehensiveness:.3f}", f"{a.overlap:.3f}")
             for a in self.ablations
         ]
-        caption = "Do the weights mean anything? The same pairs with uniform weights, and with shuffled parameters"
+        caption = "Ablation of the weights: the same pairs with uniform weights, and with shuffled parameters"
         columns = ("variant", "F1", "AUROC", "comprehensiveness@5", "overlap of top 5")
         return Table(caption, columns, tuple(rows))
 

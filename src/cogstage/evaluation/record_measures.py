@@ -38,7 +38,7 @@ class RationaleMeasure(Protocol):
 
 
 def rationale_measures() -> list[RationaleMeasure]:
-    """Every measure there is."""
+    """Return one instance of each measure in the package ``rationale_measures``."""
     return [component(PACKAGE, name, "rationale measure")() for name in component_names(PACKAGE)]
 
 
@@ -58,10 +58,12 @@ def measure_records(
 
 
 def records_table(measured: dict[str, Any]) -> Table:
-    """One row per measure."""
+    """Return a table with one row per measure: mean and interval."""
     figures = measured["figures"].values()
     rows = tuple((f["title"], interval_text(f["mean"], f["interval"][0], f["interval"][1], 3, 3)) for f in figures)
-    return Table(f"{measured['relation']}: what {measured['pairs']} records say", ("figure", "value"), rows)
+    return Table(
+        f"{measured['relation']}: measures over {measured['pairs']} prediction records", ("figure", "value"), rows
+    )
 
 
 def _mean(values: np.ndarray, head: np.ndarray) -> tuple[float, float, float]:

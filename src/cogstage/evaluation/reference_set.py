@@ -47,7 +47,7 @@ class ReferencePair:
 
 @dataclass(frozen=True)
 class ReferenceSet:
-    """Pairs with their labels."""
+    """Labelled pairs of a head and the concepts of an outcome."""
 
     pairs: tuple[ReferencePair, ...]
 
@@ -159,7 +159,6 @@ class ReferenceResult:
     missing: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
         names = ("relation", "pairs", "covered", "positives", "known", "rows")
         return {**{name: getattr(self, name) for name in names}, "missing": list(self.missing)}
 
@@ -182,7 +181,7 @@ class ReferenceResult:
         return Table(caption, ("score", "overall", "within outcome", *outcomes), rows, note=NOTE)
 
     def warnings(self) -> list[str]:
-        """Warnings about the figures."""
+        """Return warnings about leakage and about simple scores that beat the model."""
         lines = []
         if self.known:
             lines.append(

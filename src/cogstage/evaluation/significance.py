@@ -89,5 +89,5 @@ def holm(p: Mapping[str, float]) -> dict[str, float]:
 
 
 def mark(p: float) -> str:
-    """Significance stars."""
+    """Return one to three stars for a p value below 5 %, 1 % and 0.1 %."""
     return "***" if p < 0.001 else "**" if p < 0.01 else "*" if p < 0.05 else ""

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 MAIN = ("f1", "auroc")
 LEGEND = (
-    "Mean ± standard deviation over seeds; the best of a column in bold. Stars: better than the best baseline of the "
-    "column, daggers: worse than it (one at 5 %, two at 1 %, three at 0.1 %; paired bootstrap over pairs "
-    "clustered by head, Holm-corrected over relations; unmarked: no difference shown). Time is seconds to fit one "
-    "relation, encoding included, by the clock and of the processor; memory is the highest of any cell's process."
+    "Mean ± standard deviation over seeds; the best value of each column is bold. Stars mean better than the best "
+    "baseline of the column, daggers worse (one at 5 %, two at 1 %, three at 0.1 %; paired bootstrap over pairs "
+    "clustered by head, Holm-corrected over relations; no mark: no significant difference). Time is the elapsed and "
+    "the processor time to fit one relation, in seconds, including the encoder; memory is the highest of any run."
 )
 
 

@@ -343,7 +343,9 @@ def _private_meta(made_with: dict[str, Any], options: BuildOptions, seed: int | 
     private = {**made_with["private"], "noise": "discrete Laplace"}
     private["threshold"] = threshold(options.private, options.order)
     if seed is not None:
-        private["seed"] = f"{seed}, given: whoever knows it can remove the noise, so this graph is not private"
+        private["seed"] = (
+            f"{seed}, set by the user: anyone who knows it can remove the noise, so this graph is not private"
+        )
     private["unit_of_privacy"] = "patient, or document where there is no patient_id"
     return {**{key: value for key, value in made_with.items() if key not in exact}, "private": private}
 

@@ -77,7 +77,7 @@ class Graph:
 
     @cached_property
     def matrix(self) -> sp.csr_matrix:
-        """Symmetric counts, (V, V) CSR int32 (int64 where a count needs it)."""
+        """Symmetric matrix of counts, (V, V) CSR int32 (int64 if a count needs it)."""
         return symmetric(self.source, self.target, self.count, self.n_nodes)
 
     @cached_property
@@ -86,14 +86,37 @@ class Graph:
         return None if self.examples_file is None else Examples.read(self.examples_file, self.n_nodes)
 
     def ppmi(self, shift: float = 0.0, smoothing: float = 1.0) -> sp.csr_matrix:
-        """Return positive pointwise mutual information, (V, V) CSR float64; see :class:`cogstage.graph.ppmi.Ppmi`.
+        """Return positive pointwise mutual information: max(0, log(n_ij·N / (n_i·n_j)) - shift).
 
         A graph that was imported with PPMI values instead of counts returns those values.
+
+        Parameters
+        ----------
+        shift
+            Subtracted before negative values are set to 0.
+        smoothing
+            Exponent of the context counts n_j; 1 for no smoothing.
+
+        Returns
+        -------
+        scipy.sparse.csr_matrix
+            (V, V) float64.
         """
         return self.lazy_ppmi(shift, smoothing).csr()
 
     def lazy_ppmi(self, shift: float = 0.0, smoothing: float = 1.0) -> Ppmi:
-        """Return :meth:`ppmi` as a matrix that is computed on demand, for products and norms."""
+        """Return :meth:`ppmi` as a matrix that is computed on demand.
+
+        Parameters
+        ----------
+        shift, smoothing
+            As for :meth:`ppmi`.
+
+        Returns
+        -------
+        Ppmi
+            Supports products and norms, and needs far less memory than the matrix.
+        """
         edges = self.source, self.target, self.count, self.n_nodes
         if self.made_with.get("values") != "ppmi":
             return Ppmi.from_counts(*edges, shift, smoothing)
@@ -153,13 +176,13 @@ class Graph:
 
     @cached_property
     def starts(self) -> np.ndarray:
-        """First edge of each source, int64 (V + 1,)."""
+        """Index of the first edge of each source, int64 (V + 1,)."""
         nodes = np.arange(self.n_nodes + 1, dtype=self.source.dtype)  # of another type, it would copy all edges
         return np.searchsorted(self.source, nodes).astype(np.int64)
 
     @cached_property
     def hash(self) -> str:
-        """Identity of the graph's content: nodes, edges, counts and order in time."""
+        """SHA-256 of the nodes, edges, counts and order in time."""
         digest = hashlib.sha256(self.vocabulary.hash.encode())
         columns = [(self.source, "<i4"), (self.target, "<i4"), (self.count, "<i8")]
         if self.in_order is not None:
@@ -200,6 +223,11 @@ class Graph:
             Folder written by :func:`build_graph`, :meth:`save` or an importer.
         verify
             Whether to check the files against their hashes.
+
+        Returns
+        -------
+        Graph
+            The graph. Examples are read on first use.
 
         Raises
         ------
@@ -249,7 +277,13 @@ class Graph:
         return Table("Co-occurrence graph and its largest counts", ("", ""), tuple(rows)).html()
 
     def check(self, where: str = "graph") -> None:
-        """Raise unless the edges are sorted, unique, within the vocabulary, and counted at least once."""
+        """Raise a :class:`CogstageError` unless edges are sorted, unique, within the vocabulary, and counted.
+
+        Parameters
+        ----------
+        where
+            Name of the graph in the message.
+        """
         sound = True
         for at in range(0, self.n_edges, CHUNK):
             part = slice(max(at - 1, 0), at + CHUNK)

@@ -27,10 +27,18 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A document that names both terms of a pair."""
+    """A document that mentions both terms of a pair.
 
-    document: str  # its identifier
-    sentences: tuple[str, ...]  # one that names both, or one for each term; none if there is no text
+    Attributes
+    ----------
+    document
+        Identifier of the document.
+    sentences
+        One sentence that mentions both terms, or one for each term; empty if there is no text.
+    """
+
+    document: str
+    sentences: tuple[str, ...]
 
 
 class Examples:
@@ -79,7 +87,7 @@ class Examples:
 
     @classmethod
     def load(cls, path: Path, nodes: int) -> Examples:
-        """What :meth:`write` wrote, mapped."""
+        """Open a file of :meth:`write` as a memory map."""
         return cls(pa.ipc.open_file(pa.memory_map(str(path))).read_all(), nodes)
 
 

@@ -45,17 +45,33 @@ class PrivacyOptions:
         if not (sound and sys.float_info.min <= self.delta < 1 and self.pairs / self.epsilon < MOST_NOISE):
             raise UsageError(
                 "`private` needs a finite EPS > 0, 0 < DELTA < 1 (no denormal number), M >= 1 "
-                f"and M/EPS < {MOST_NOISE:.0e}, like 1,1e-6,100"
+                f"and M/EPS < {MOST_NOISE:.0e}, such as 1,1e-6,100"
             )
 
     @classmethod
     def parse(cls, text: str) -> PrivacyOptions:
-        """``EPS,DELTA,M`` as the command line gives it."""
+        """Create options from text, as on the command line.
+
+        Parameters
+        ----------
+        text
+            ``EPS,DELTA,M``, such as ``1,1e-6,100``.
+
+        Returns
+        -------
+        PrivacyOptions
+            The options.
+
+        Raises
+        ------
+        UsageError
+            If the text has another form, or a value is out of range.
+        """
         try:
             epsilon, delta, pairs = text.split(",")
             return cls(float(epsilon), float(delta), int(pairs))
         except ValueError:
-            raise UsageError(f"`private` must be EPS,DELTA,M like 1,1e-6,100, not {text}") from None
+            raise UsageError(f"`private` must be EPS,DELTA,M, such as 1,1e-6,100, not {text}") from None
 
 
 @dataclass(frozen=True)
@@ -173,7 +189,13 @@ class BuildOptions:
         return None if not self.order else ANY_LAG if self.lag is None else self.lag
 
     def as_meta(self) -> dict[str, Any]:
-        """For ``meta.json``: what the counts mean and what was left out."""
+        """Return the options as plain values, as ``meta.json`` records them.
+
+        Returns
+        -------
+        dict
+            One entry per option, which a graph keeps as ``made_with``.
+        """
         windowed = self.unit == "patient-window"
         return {
             "unit": self.unit,
@@ -203,7 +225,7 @@ class BuildOptions:
 
 
 def parse_window(text: str) -> int | None:
-    """``7d`` or ``ever``."""
+    """Return the days of a window such as ``7d``; None for ``ever``."""
     if text == "ever":
         return None
     match = re.fullmatch(r"(\d+)d?", text)
@@ -216,7 +238,7 @@ def parse_lag(text: str) -> int | None:
     """Days of ``90d``; None for ``any``."""
     match = re.fullmatch(r"(\d{1,6})d?", text)
     if text != "any" and match is None:
-        raise UsageError(f"`lag` must be a number of days like 90d, or any, not {text}")
+        raise UsageError(f"`lag` must be a number of days, such as 90d, or any, not {text}")
     return None if match is None else int(match[1])
 
 
@@ -232,7 +254,7 @@ def parse_until(text: str) -> datetime.date:
         within = datetime.date(year, month, 1) + datetime.timedelta(days=31)  # in the month that follows
         return within.replace(day=1) - datetime.timedelta(days=1)
     except ValueError:
-        raise UsageError(f"`until` must be a year or a day like 1991 or 1991-06-30, not {text}") from None
+        raise UsageError(f"`until` must be a year or a day, such as 1991 or 1991-06-30, not {text}") from None
 
 
 def parse_size(text: str) -> int:
@@ -243,5 +265,5 @@ def parse_size(text: str) -> int:
     except ValueError:
         size = 0
     if size < 1:
-        raise UsageError(f"`memory` must be a size like 4GB or 512MB, not {text}")
+        raise UsageError(f"`memory` must be a size, such as 4GB or 512MB, not {text}")
     return size

@@ -70,7 +70,7 @@ class PairOrder:
 
 @numba.njit(cache=True, nogil=True)
 def lean_at(start: Any, other: Any, cells: Any, one: int, two: int) -> Any:
-    """o(one, two)."""
+    """Return o(one, two): shrunken share of patients with one first minus that with two first."""
     at = edge(start, other, one, two)
     if at < 0:
         return 0.0

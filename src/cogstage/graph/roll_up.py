@@ -40,7 +40,7 @@ class RollUp:
         """What to say where none of these codes is rolled up, as if they were written in another way."""
         if self.parents or not codes:
             return None
-        return f"{self.level} has none of the {len(codes):,} codes, such as {', '.join(sorted(codes)[:3])}"
+        return f"{self.level} contains none of the {len(codes):,} codes, such as {', '.join(sorted(codes)[:3])}"
 
 
 def read_roll_up(level: str | Path, codes: Collection[str], vocabulary: Path | str | None = None) -> RollUp:

@@ -32,7 +32,7 @@ class PlainUnpickler(_Unpickler):
         return self._handle.read(count)
 
     def readline(self) -> bytes:
-        """The next line."""
+        """Return the next line, limited in length."""
         return self._handle.readline()
 
     def find_class(self, module: str, name: str) -> Any:

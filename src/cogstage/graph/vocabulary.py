@@ -105,7 +105,7 @@ class Vocabulary:
 
     @classmethod
     def read(cls, folder: Path, file: str = "terms.parquet") -> Vocabulary:
-        """Read what :meth:`write` wrote."""
+        """Read the nodes and synonyms of a graph folder."""
         columns = pq.read_table(folder / file).to_pydict()
         synonyms: tuple[tuple[str, int], ...] = ()
         if (folder / "synonyms.parquet").exists():

@@ -85,13 +85,13 @@ def build_dataset(
     options.check()
     unknown_until = None if before is None else check_graph_until(graph.made_with, before)
     concepts = Concepts.from_vocabulary(graph.vocabulary, facts.matched)
-    progress.start("Finding the facts' nodes in the graph")
+    progress.start("Matching facts to the graph")
     everything, coverage = locate(facts, graph.vocabulary, concepts)
     selected = select_facts(everything, concepts, graph.vocabulary, facts.matched, options, hold_out, progress)
     chosen = selected.facts
-    progress.done(f"{len(chosen):,} pairs hold {len(chosen.relations)} relations")
+    progress.done(f"{len(chosen):,} pairs with {len(chosen.relations)} relations")
 
-    progress.start("Splitting and drawing negatives", len(get_args(NegativeKind)))
+    progress.start("Splitting facts and sampling negatives", len(get_args(NegativeKind)))
     side = split_facts(chosen, concepts, options.split, np.random.default_rng([seed, 1]), before=before or 0)
     _report_unsplittable(chosen, side, progress)
     drawn = {}
@@ -102,7 +102,7 @@ def build_dataset(
     _report_missing(drawn[options.negatives], progress)
     progress.done()
 
-    progress.start("Looking for leaks")
+    progress.start("Checking for leakage")
     report = leakage_report(graph.vocabulary.name, edges, chosen, side, drawn, concepts)
     if before is not None:
         of_mode, until = drawn[options.negatives], graph.made_with.get("until")
@@ -133,7 +133,7 @@ def build_dataset(
             "files": {str(f.relative_to(folder)): file_hash(f) for f in sorted(folder.rglob("*")) if f.is_file()},
         }
         write_text(folder / "manifest.json", to_json(manifest))
-    progress.done(f"{len(report['warnings'])} things to look at in leakage.txt" if report["warnings"] else "none found")
+    progress.done(f"{len(report['warnings'])} warnings in leakage.txt" if report["warnings"] else "none found")
     return Dataset.load(out)
 
 
@@ -147,7 +147,7 @@ def _report_unsplittable(facts: LocatedFacts, side: np.ndarray, progress: Progre
     count = int(np.sum(side < 0))
     if count:
         progress.say(
-            f"warning: {count:,} facts are left out: their two directions fall on different sides of the split"
+            f"warning: {count:,} facts are left out, because their two directions would fall into different splits"
         )
     for index, relation in enumerate(facts.relations):
         sizes = np.bincount(side[(facts.relation == index) & (side >= 0)], minlength=3)
@@ -160,7 +160,7 @@ def _report_missing(drawn: DrawnNegatives, progress: Progress) -> None:
     for (relation, split), count in sorted(drawn.short.items()):
         if count:
             progress.say(
-                f"warning: {relation}, {split}: {count:,} negatives are missing; too few pairs match the facts"
+                f"warning: {relation}, {split}: {count:,} negatives missing, because too few pairs match the facts"
             )
 
 

@@ -55,6 +55,15 @@ class FittingView:
     model selection and calibration. The test split is refused. ``is_taken`` covers training facts only, so that
     sampling negatives does not reveal which pairs are held out.
 
+    Attributes
+    ----------
+    relations
+        Names of the relations.
+    vocabulary_hash
+        Hash of the nodes of the graph that the data set was built on.
+    sources
+        Sources of the counts and the facts, with their licences.
+
     Examples
     --------
     >>> view = cs.Dataset.load("data").for_fitting()
@@ -71,11 +80,35 @@ class FittingView:
     sources: Mapping[str, Any] = field(default_factory=dict, repr=False)  # of counts and facts, with licences
 
     def train_facts(self) -> Triples:
-        """Return the training facts of all relations."""
+        """Return the training facts.
+
+        Returns
+        -------
+        Triples
+            Node ids and relation numbers of the facts of all relations.
+        """
         return self._train_facts
 
     def pairs(self, relation: str, split: str) -> Pairs:
-        """Return labelled pairs of the split "train" or "dev"; "test" raises :class:`LeakageError`."""
+        """Return the labelled pairs of a relation and split.
+
+        Parameters
+        ----------
+        relation
+            One of ``relations``.
+        split
+            "train" or "dev".
+
+        Returns
+        -------
+        Pairs
+            Node ids and labels; 1 means that the relation holds.
+
+        Raises
+        ------
+        LeakageError
+            If ``split`` is "test".
+        """
         if split == "test":
             raise LeakageError(
                 f"the test pairs of {relation} were requested during fitting; use the Dataset for evaluation"
@@ -83,7 +116,18 @@ class FittingView:
         return _labelled(self._pairs, relation, split)
 
     def is_taken(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
-        """Return whether each pair has a training fact of any relation, in either direction."""
+        """Return whether each pair has a training fact of any relation, in either direction.
+
+        Parameters
+        ----------
+        head, tail
+            Node ids, (n,) each.
+
+        Returns
+        -------
+        numpy.ndarray
+            bool (n,). Sample only pairs with False as negatives.
+        """
         return self._known.joined(head, tail)
 
 
@@ -136,11 +180,28 @@ class Dataset:
         return _labelled(self._pairs, relation, split)
 
     def facts(self, split: str) -> Triples:
-        """Return the facts of a split, for all relations."""
+        """Return the facts of a split.
+
+        Parameters
+        ----------
+        split
+            "train", "dev" or "test".
+
+        Returns
+        -------
+        Triples
+            Node ids and relation numbers of the facts of all relations.
+        """
         return self._facts[split]
 
     def for_fitting(self) -> FittingView:
-        """Return the view that models and baselines are fitted on; it has no test pairs."""
+        """Return the view that models and baselines are fitted on.
+
+        Returns
+        -------
+        FittingView
+            Training facts, training pairs and dev pairs; requesting test pairs raises :class:`LeakageError`.
+        """
         return FittingView(
             self.relations,
             self.vocabulary_hash,
@@ -151,7 +212,20 @@ class Dataset:
         )
 
     def ranking(self, relation: str, split: str = "test") -> RankingQuestions:
-        """Return the filtered ranking questions of a split: rank the true tail among the tails of the relation."""
+        """Return the filtered ranking questions of a split: rank the true tail among the tails of the relation.
+
+        Parameters
+        ----------
+        relation
+            One of ``relations``.
+        split
+            "train", "dev" or "test".
+
+        Returns
+        -------
+        RankingQuestions
+            One question per fact of the split, with the other true tails of its head.
+        """
         index = self._index(relation)
         heads: list[np.ndarray] = []
         tails: list[np.ndarray] = []
@@ -177,13 +251,29 @@ class Dataset:
         return self.relations.index(relation)
 
     def check_fits(self, vocabulary: Vocabulary) -> None:
-        """Raise unless the data set was built on a graph with these nodes."""
+        """Raise a :class:`UsageError` unless the data set was built on a graph with these nodes.
+
+        Parameters
+        ----------
+        vocabulary
+            Nodes of a graph.
+        """
         if vocabulary.hash != self.vocabulary_hash:
             raise UsageError("the data set was built on another graph; build it on this graph")
 
     @classmethod
     def load(cls, path: Path | str) -> Dataset:
         """Read a data set folder and check its files against their hashes.
+
+        Parameters
+        ----------
+        path
+            Folder written by :func:`build_dataset`.
+
+        Returns
+        -------
+        Dataset
+            The data set.
 
         Raises
         ------

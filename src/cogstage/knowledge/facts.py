@@ -93,9 +93,21 @@ class Facts:
         made_with: Mapping[str, Any] | None = None,
         matched: Mapping[str, str] | None = None,
     ) -> Facts:
-        """Create facts from rows (head, relation, tail, source) in any order; a fifth value is the year.
+        """Create facts from statements in any order; duplicates are merged and self-relations dropped.
 
-        Duplicates are merged and self-relations dropped; ``made_with["rows"]`` counts both.
+        Parameters
+        ----------
+        rows
+            Rows (head, relation, tail, source), optionally with a year as fifth value.
+        made_with
+            How the facts were made, for ``meta.json``.
+        matched
+            Which concept of the facts each concept or term of a graph corresponds to.
+
+        Returns
+        -------
+        Facts
+            Sorted facts; ``made_with["rows"]`` counts duplicates and self-relations.
         """
         sources: dict[tuple[str, str, str], frozenset[str]] = {}
         shared: dict[frozenset[str], frozenset[str]] = {}  # few combinations, many facts: one object for each
@@ -126,18 +138,29 @@ class Facts:
 
     @cached_property
     def relations(self) -> dict[str, int]:
-        """How many facts each relation has, by name."""
+        """Number of facts of each relation, by name."""
         return dict(sorted(Counter(self.relation).items()))
 
     def sources(self, relations: Iterable[str] | None = None) -> dict[str, int]:
-        """Count the facts of each source, optionally only those of ``relations``."""
+        """Count the facts of each source.
+
+        Parameters
+        ----------
+        relations
+            Relations to count; None for all.
+
+        Returns
+        -------
+        dict
+            Number of facts by source; a fact with several sources counts for each.
+        """
         names = set(self.relations if relations is None else relations)
         stated = [joined for joined, relation in zip(self.source, self.relation, strict=True) if relation in names]
         return dict(sorted(Counter(name for joined in stated for name in joined.split(JOIN) if name).items()))
 
     @cached_property
     def hash(self) -> str:
-        """Identity of the content: the triples and what they were matched to, without their sources."""
+        """SHA-256 of the triples and their matches; sources do not change it."""
         digest = hashlib.sha256()
         for names in sorted(self.matched.items()):
             digest.update("\t".join(names).encode() + b"\n")
@@ -180,6 +203,16 @@ class Facts:
     @classmethod
     def load(cls, path: Path | str) -> Facts:
         """Read a facts folder and check its files against their hashes.
+
+        Parameters
+        ----------
+        path
+            Folder written by :meth:`save` or ``cogstage facts``.
+
+        Returns
+        -------
+        Facts
+            The facts, with their sources and matches.
 
         Raises
         ------

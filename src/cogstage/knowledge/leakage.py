@@ -247,7 +247,7 @@ def _warnings(report: Mapping[str, Any]) -> list[str]:
                 lines.append(f"{relation}, {mode} negatives: simple scores have test AUROC {', '.join(off)}")
     for relation, row in report["names that share a word stem"].items():
         if row["facts"] >= 0.05 and row["facts"] >= 2 * max(row.get("uniform", 0), row.get("degree", 0)):
-            lines.append(f"{relation}: {row['facts']:.0%} of the facts join names with a common word stem")
+            lines.append(f"{relation}: {row['facts']:.0%} of the facts join two names that share a word stem")
     return lines
 
 

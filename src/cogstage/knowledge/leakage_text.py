@@ -53,21 +53,21 @@ def coverage_text(manifest: Mapping[str, Any]) -> list[str]:
 
 
 def leakage_text(report: Mapping[str, Any], counts: Mapping[str, Mapping[str, int]]) -> str:
-    """The whole report."""
+    """Return the leakage report as text."""
     floors = report[FLOORS]
     modes = list(floors)
     relations = list(next(iter(floors.values()))) if floors else []
-    lines = ["LEAKAGE REPORT", "", "Facts (pairs of nodes that hold the relation)", "", *counts_text(counts)]
-    lines += ["", "What needs a look", ""]
-    lines += [f"- {warning}" for warning in report["warnings"]] or ["- nothing found"]
+    lines = ["LEAKAGE REPORT", "", "Facts (pairs of nodes with the relation)", "", *counts_text(counts)]
+    lines += ["", "Warnings", ""]
+    lines += [f"- {warning}" for warning in report["warnings"]] or ["- none"]
 
-    lines += ["", "AUROC on test without understanding anything (0.5 is chance), by negatives", ""]
+    lines += ["", "AUROC of simple scores on test pairs (0.5 is chance), by kind of negatives", ""]
     scores = list(floors[modes[0]][relations[0]]) if relations else []
     for score in scores:
         rows = [[relation, *(floors[mode][relation][score] for mode in modes)] for relation in relations]
         lines += [*table([score, *modes], rows), ""]
 
-    lines += ["AUROC of the training degrees in each split, by negatives (0.5: the splits are alike)", ""]
+    lines += ["AUROC of the training degrees in each split, by kind of negatives (should be near 0.5 in all)", ""]
     for mode, by_relation in report.get(BY_SPLIT, {}).items():
         rows = [[relation, *splits.values()] for relation, splits in by_relation.items()]
         lines += [*table([mode, "train", "dev", "test"], rows), ""]
@@ -83,7 +83,7 @@ def leakage_text(report: Mapping[str, Any], counts: Mapping[str, Mapping[str, in
         for relation, row in names.items()
     ]
     lines += ["", "Share of pairs whose two names share a word stem", ""]
-    lines += table(["relation", "facts", *modes, "commonest stems"], rows)
+    lines += table(["relation", "facts", *modes, "most frequent stems"], rows)
 
     lines += _time_text(report["time"]) if "time" in report else []
 
@@ -91,7 +91,7 @@ def leakage_text(report: Mapping[str, Any], counts: Mapping[str, Mapping[str, in
     lines += ["", f"Pairs in several relations: {several['in several']:,} of {several['pairs']:,}"]
     lines += [f"- {names}: {count:,}" for names, count in several["combinations"].items()]
 
-    lines += ["", "Pairs of concepts that stand in two splits (must be 0)", ""]
+    lines += ["", "Pairs of concepts in two splits (must be 0)", ""]
     lines += [f"- {what}: {count:,}" for what, count in report["pairs of concepts across splits"].items()]
 
     keys = ("duplicate pairs", "duplicate jaccard", "inverse pairs", "inverse jaccard")
@@ -100,7 +100,7 @@ def leakage_text(report: Mapping[str, Any], counts: Mapping[str, Mapping[str, in
         for row in report["overlap of relations"]
         if row["duplicate pairs"] or row["inverse pairs"]
     ]
-    lines += ["", "Overlap of relations, as they stand and with one turned round", ""]
+    lines += ["", "Overlap of relations, in the same direction and with one reversed", ""]
     lines += table(["relations", *keys], rows) if rows else ["- none"]
     return "\n".join(lines) + "\n"
 
@@ -114,4 +114,4 @@ def _time_text(time: Mapping[str, Any]) -> list[str]:
         lines.append(f"- {what} (must be 0): {time[what]:,}")
     never = time["test pairs never counted together"]
     rows = [[relation, row["facts"], row["negatives"]] for relation, row in never.items()]
-    return [*lines, "", "Test pairs never counted together", "", *table(["relation", "facts", "negatives"], rows)]
+    return [*lines, "", "Test pairs that never co-occur", "", *table(["relation", "facts", "negatives"], rows)]

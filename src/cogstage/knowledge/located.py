@@ -132,5 +132,5 @@ def _nothing_placed(facts: Facts, concepts: Concepts) -> str:
     ours = ", ".join(concepts.names[:3]) or "none"
     return (
         f"none of the {len(facts):,} facts has both ends in the graph: the facts name {theirs} ..., the graph's "
-        f"concepts are {ours} ...; make the facts for this graph, so that names are matched"
+        f"concepts are {ours} ...; create the facts with this graph, so that names are matched"
     )

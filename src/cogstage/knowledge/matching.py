@@ -36,7 +36,7 @@ class Names:
 
     @classmethod
     def from_pairs(cls, named: Iterable[tuple[str, str]], types: Mapping[str, str] | None = None) -> Names:
-        """From pairs (name, concept)."""
+        """Create names from pairs (name, concept)."""
         concepts_of: dict[str, dict[str, None]] = {}
         concepts: set[str] = set()
         for name, concept in named:
@@ -58,7 +58,7 @@ class Names:
 
     @classmethod
     def from_vocabulary(cls, vocabulary: Vocabulary) -> Names:
-        """The names of nodes."""
+        """Collect the names and synonyms of the nodes of a graph."""
         concepts = [c or t for c, t in zip(vocabulary.concept, vocabulary.term, strict=True)]
         return cls.from_pairs(_named(vocabulary, concepts), dict(zip(concepts, vocabulary.type, strict=True)))
 
@@ -250,13 +250,13 @@ class Matcher:
             fitting = [c for c in votes if types_agree(self.names.types.get(own, ""), types.get(c, frozenset()))]
             if fitting:
                 return step, sorted(fitting, key=lambda concept: (-votes[concept], concept))
-            result.count("names of another type passed over")
+            result.count("names of another type, not matched")
         return None, []
 
 
 @dataclass
 class MatchResult:
-    """The result of :meth:`Matcher.decide`."""
+    """Matches, ambiguous names and counts of :meth:`Matcher.decide`."""
 
     concept: dict[str, str] = field(default_factory=dict)  # of the knowledge base, for each wanted one
     merged: dict[str, str] = field(default_factory=dict)  # new names of concepts that were made one
@@ -264,7 +264,6 @@ class MatchResult:
     counts: dict[str, int] = field(default_factory=dict)
 
     def count(self, what: str) -> None:
-        """One more of these."""
         self.counts[what] = self.counts.get(what, 0) + 1
 
     def report(self) -> dict[str, object]:

@@ -51,7 +51,7 @@ class Rules:
         return True
 
     def release(self, head: int, tail: int) -> None:
-        """Give the pair back."""
+        """Free the pair, so that it can be sampled again."""
         pair = self._number(head, tail)
         self._owner[pair][1] -= 1
         if not self._owner[pair][1]:

@@ -21,7 +21,7 @@ from cogstage.tables import BadRows
 
 SYNONYM = ["concept_id", "concept_synonym_name", "language_concept_id"]
 ENGLISH = "4180186"  # the language's own concept
-ADVICE = "point to an unpacked vocabulary download"
+ADVICE = "give the folder of an unpacked vocabulary download"
 
 
 def facts_from_omop(
@@ -94,7 +94,7 @@ def facts_from_omop(
     usable.read(files["CONCEPT"], matcher, further, bad, progress)
     progress.done(f"{len(usable.vocabulary):,} concepts of the facts are usable")
     if matcher is not None and not synonyms:
-        progress.say(f"warning: {folder} has no CONCEPT_SYNONYM; names are matched by the preferred names alone")
+        progress.say(f"warning: {folder} has no CONCEPT_SYNONYM; only preferred names are matched")
 
     matched = MatchResult() if matcher is None else matcher.decide(frozenset(usable.identifiers), usable.types)
 

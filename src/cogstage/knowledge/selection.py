@@ -77,7 +77,7 @@ def select_facts(
         mask, taken = taken_out(facts, pairs)
         facts, held = facts.take(~mask), hold_out_report(hold_out, pairs, missing, taken)
         of_each = ", ".join(f"{name} {count:,}" for name, count in taken.items()) or "none"
-        progress.say(f"held out: {len(pairs):,} pairs of concepts; facts taken out: {of_each}")
+        progress.say(f"held out: {len(pairs):,} pairs of concepts; facts removed: {of_each}")
     if options.before is not None:
         mask, dated = dated_facts(facts, options.before)
         facts = facts.take(mask)

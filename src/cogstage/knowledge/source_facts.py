@@ -49,7 +49,7 @@ def facts_of_statements(
     facts = Facts.from_statements(rows(), made_with, matched.concept)
     details = {
         table: dict(counts),
-        "turned round by their types": dict(oriented.turned),
+        "swapped by their types": dict(oriented.turned),
         "heads and tails of other types": dict(oriented.other_types),
         **matched.report(),
         "bad rows": bad.count,

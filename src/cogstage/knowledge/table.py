@@ -76,7 +76,7 @@ def facts_from_table(
             relation, source = str(row["relation"]).strip(), str(row["source"] or "")
             year = year_of(row["date"])
             if year is None and row["date"] not in (None, ""):
-                bad.report(f"{row.where('date')}: {row['date']} is no date; write a year or YYYY-MM-DD")
+                bad.report(f"{row.where('date')}: {row['date']} is not a date; write a year or YYYY-MM-DD")
                 continue
             for head in concepts(str(row["head"]).strip()):
                 for tail in concepts(str(row["tail"]).strip()):
@@ -94,7 +94,7 @@ def facts_from_table(
 def _match(name: str, names: Names | None) -> tuple[tuple[str, ...], str]:
     """The concepts a name stands for, and how it came to them."""
     if names is None or name in names.concepts:
-        return (name,), "taken as they stand"
+        return (name,), "used unchanged"
     code = code_key(name)
     if code is not None and code in names.by_code:
         return (names.by_code[code],), "matched by source code"

@@ -23,8 +23,8 @@ def check_graph_until(made_with: Mapping[str, Any], before: int) -> str | None:
     until = made_with.get("until")
     if not until:
         return (
-            f"the graph does not say until when its text goes, so text from {before} on may be in the counts; build it "
-            f"with until={before - 1}"
+            f"the graph does not record the date of its last text, so its counts may include text from {before} or "
+            f"later; build it with until={before - 1}"
         )
     if datetime.date.fromisoformat(str(until)).year >= before:
         raise UsageError(f"before={before}: the graph counts text until {until}; build it with until={before - 1}")

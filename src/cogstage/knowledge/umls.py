@@ -63,7 +63,7 @@ MRCONSO = [
 ]
 MRSTY = ["CUI", "TUI", "STN", "STY", "ATUI", "CVF", "END"]
 FILES = ("MRREL.RRF", "MRSTY.RRF", "MRCONSO.RRF")
-ADVICE = "point to the META folder of a UMLS release (MetamorphoSys writes it)"
+ADVICE = "give the META folder of a UMLS release, as written by MetamorphoSys"
 
 
 def facts_from_umls(

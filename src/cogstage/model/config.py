@@ -16,32 +16,32 @@ WORLDS: tuple[str, ...] = get_args(World)
 class Config(Options):
     """What the default model is and how it is trained."""
 
-    world: str = option("open", "open: recognised triples are reasons; closed: known facts alone")
+    world: str = option("open", "open: reasons are known facts and recognised triples; closed: known facts only")
     dimension: int = option(128, "d, length of the term vectors of each kind")
     tower: int = option(128, "width of the head and tail towers")
-    associations: int = option(32, "terms like the head, and terms like the tail, that reasons may go through")
-    reasons: int = option(4, "reasons for, and reasons against, that make the decision")
-    folds: int = option(4, "parts of the facts for cross-fitting stage 3; 0 turns it off")
+    associations: int = option(32, "number of associations of the head, and of the tail")
+    reasons: int = option(4, "largest number of reasons for, and of reasons against")
+    folds: int = option(4, "number of folds for cross-fitting stage 3; 0 turns it off")
 
-    ppmi_shift: float = option(0.0, "stage 1: subtracted from PPMI before the cut at zero")
+    ppmi_shift: float = option(0.0, "stage 1: subtracted from PPMI before negative values are set to 0")
     ppmi_smoothing: float = option(1.0, "stage 1: exponent of the context distribution; 1 is off")
     recall_passes: int = option(12, "stage 1: passes over the nodes")
     recall_rate: float = option(5e-3, "stage 1: learning rate")
-    fact_weight: float = option(2.0, "stage 1: weight of the training facts beside PPMI in the fact-aware vectors")
+    fact_weight: float = option(2.0, "stage 1: weight of training facts relative to PPMI in the vectors that use both")
 
     other_facts: float = option(0.1, "stages 2 and 3: facts of other relations used as negatives, per fact")
 
     recognition_batch: int = option(256, "stage 2: facts per batch of L_r")
-    fresh_negatives: int = option(4, "stage 2: negatives drawn per fact from the relation's own heads and tails")
+    fresh_negatives: int = option(4, "stage 2: negatives sampled per fact from the heads and tails of its relation")
     recognition_passes: int = option(12, "stage 2: passes over the training facts")
     recognition_rate: float = option(2e-3, "stage 2: learning rate")
     recognition_decay: float = option(0.05, "stage 2: decoupled weight decay")
     offset_decay: float = option(0.3, "stage 2: decoupled weight decay of the term offsets")
-    recognition_dropout: float = option(0.5, "stage 2: share of tower units dropped in training")
+    recognition_dropout: float = option(0.5, "stage 2: dropout rate of the towers")
 
     pair_batch: int = option(256, "stage 3: pairs per batch of L_p")
     decision_epochs: int = option(2, "stage 3: passes over the training pairs")
-    decision_steps: int = option(400, "stage 3: steps per relation at the least, in more passes where pairs are few")
+    decision_steps: int = option(400, "stage 3: smallest number of steps per relation; few pairs get more passes")
     decision_rate: float = option(2e-2, "stage 3: learning rate")
     clip: float = option(1.0, "largest norm of a gradient; 0 turns clipping off")
 

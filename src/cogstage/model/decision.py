@@ -3,9 +3,9 @@
     weight     a(i|h) = softmax_i( σ_h·ℓ(h,i) ),   a(j|t) = softmax_j( σ_t·ℓ(t,j) )
     lift       ŝ_k(i,j) = s_k(i,j) - m_k(i) - m_k⁻¹(j), or 0 where the sign would change: more than is usual for i and j
     value      v(i,k,j) = w_k·φ(ŝ_k(i,j)), with u_k in place of w_k for a known fact
-    reasons    c(h,k,j) = α·a(j|t)·v(h,k,j)      "h k j, and j is like t"
-               c(i,k,t) = β·a(i|h)·v(i,k,t)      "i k t, and i is like h"
-    pair       e(h,t) = δ·PPMI(h,t) + ε·max(0, cos(υ_h, υ_t))      what the counts of the pair itself say
+    reasons    c(h,k,j) = α·a(j|t)·v(h,k,j)      "h k j, and j is similar to t"
+               c(i,k,t) = β·a(i|h)·v(i,k,t)      "i k t, and i is similar to h"
+    pair       e(h,t) = δ·PPMI(h,t) + ε·max(0, cos(υ_h, υ_t))      the counts of the pair itself
     decision   logit = b + e(h,t) + Σ of the n largest c > 0 + Σ of the n smallest c < 0          (n = 4)
 
 Each target relation r has its own σ_h, σ_t, α, β, w, u, δ, ε and b. δ and ε are never negative. A triple of r itself

@@ -1,4 +1,4 @@
-"""The published model (Wang et al., ACL 2020), whole and in plain PyTorch: each equation stands beside its code.
+"""The published model (Wang et al., ACL 2020), in plain PyTorch, with each equation next to its code.
 
 V terms; n relations k = 0..n-1, their inverses n..2n-1, K = 2n of both, and NA = K. A batch asks about B pairs (h, t)
 for one target relation r. Shapes are given in brackets; P is the number of assumptions of a pair.
@@ -24,16 +24,16 @@ NEVER = -1e30  # a finite stand-in for -∞: an empty softmax stays finite and i
 class PaperConfig(Options):
     """Options of the published model and its training."""
 
-    world: str = option("open", "open: assumptions are recognised; closed: they are training facts")
+    world: str = option("open", "open: assumptions are recognised triples; closed: training facts")
     dimension: int = option(128, "d, width of the vectors of terms and relations")
     associations: int = option(32, "N_c, terms recalled for each end of a pair")
-    assumptions: int = option(100, "closed world: training facts weighed for a pair")
+    assumptions: int = option(100, "closed world: number of training facts per pair")
     recall_loss: str = option("sum", "L_n over a batch of terms: sum, as published, or mean")
-    recall_batch: int = option(0, "terms in a batch of L_n; 0: an epoch is one pass over the graph")
-    recognition_batch: int = option(0, "facts in a batch of L_r; 0: an epoch is one pass over the facts")
+    recall_batch: int = option(0, "terms per batch of L_n; 0 makes an epoch one pass over the graph")
+    recognition_batch: int = option(0, "facts per batch of L_r; 0 makes an epoch one pass over the facts")
     negatives: int = option(100, "corrupted heads, and as many corrupted tails, for each triple of L_r")
     na_pairs: int = option(1, "NA pairs for each fact of L_r: training negatives and random pairs, half and half")
-    pair_batch: int = option(128, "pairs in a batch of L_p")
+    pair_batch: int = option(128, "pairs per batch of L_p")
     learning_rate: float = option(1e-3, "learning rate of Adam")
     clip: float = option(5.0, "largest norm of a gradient")
     epochs: int = option(300, "passes over the training pairs, at most")
@@ -112,7 +112,7 @@ class PaperNetwork(nn.Module):
         return -(self.vectors(i)[..., None, :] + self.relation - self.vectors(j)[..., None, :]).abs().sum(-1)
 
     def recognition_loss(self, triples: Tensor, heads: Tensor, tails: Tensor, allowed: Tensor) -> Tensor:
-        """L_r = -Σ log p(t|h,r) + log p(h|t,r), each against its corrupted triples.
+        """L_r = -Σ (log p(t|h,r) + log p(h|t,r)), each against its corrupted triples.
 
         Triples (b, 3), corrupted heads and tails (b, n); ``allowed`` (2, b, n), tails first, is False where a corrupted
         triple is a training fact after all.

@@ -63,7 +63,18 @@ class Corrections:
 
     @classmethod
     def read(cls, path: Path | str) -> Corrections:
-        """Read a table with head, relation, tail and verdict, and optionally who, when and why."""
+        """Read a table of corrections.
+
+        Parameters
+        ----------
+        path
+            Table with the columns head, relation, tail and verdict, and optionally who, when and why.
+
+        Returns
+        -------
+        Corrections
+            One entry per row, in the order of the table.
+        """
         found = []
         for row in read_rows(Path(path), required=COLUMNS[:4], optional=COLUMNS[4:]):
             values = {name: str(row[name] or "") for name in COLUMNS}
@@ -74,7 +85,13 @@ class Corrections:
         return cls(tuple(found))
 
     def write(self, path: Path | str) -> None:
-        """Write the table atomically."""
+        """Write the corrections as TSV; the file is replaced at once, never partly written.
+
+        Parameters
+        ----------
+        path
+            File to write.
+        """
         stream = io.StringIO()
         # Quotes are letters, as for the reader: quoted ones would be doubled whenever the table is written again.
         writer = csv.writer(stream, delimiter="\t", lineterminator="\n", quoting=csv.QUOTE_NONE, quotechar=None)
@@ -85,11 +102,40 @@ class Corrections:
         write_text(Path(path), stream.getvalue())
 
     def adding(self, entry: Correction) -> Corrections:
-        """Return a copy with one more correction at the end."""
+        """Return a copy with one more correction at the end.
+
+        Parameters
+        ----------
+        entry
+            The new correction; it overrides earlier ones of the same triple.
+
+        Returns
+        -------
+        Corrections
+            A new list; this one stays as it is.
+        """
         return Corrections((*self.entries, entry))
 
     def verdicts(self, vocabulary: Vocabulary, relations: Iterable[str]) -> dict[Triple, bool]:
-        """Map each triple (by keys, in both directions) to right or wrong; raise if a term or relation is unknown."""
+        """Return the verdict on each triple, in both directions.
+
+        Parameters
+        ----------
+        vocabulary
+            Nodes in which to look up the terms.
+        relations
+            Names of the known relations.
+
+        Returns
+        -------
+        dict
+            Maps triples (key of the head, relation, key of the tail) to True for right or False for wrong.
+
+        Raises
+        ------
+        UsageError
+            If a term or relation is unknown.
+        """
         known = set(relations)
         found: dict[Triple, bool] = {}
         for entry in self.entries:

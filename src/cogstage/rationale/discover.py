@@ -79,7 +79,7 @@ def discover(
         number = np.full(len(pool), model.all_relations.index(relation))
         pool = pool[~model.facts.contains(heads, number, tails)]
     best, logit = np.empty(0, np.int64), np.empty(0)
-    progress.start(f"ranking {len(pool):,} candidates", len(pool))
+    progress.start(f"Ranking {len(pool):,} candidates", len(pool))
     for start in range(0, len(pool), BATCH):
         part = pool[start : start + BATCH]
         best = np.concatenate([best, part])

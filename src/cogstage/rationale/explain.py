@@ -111,7 +111,7 @@ class ReasonArrays:
 
 @dataclass(frozen=True)
 class Explainer:
-    """Turns reasons into records."""
+    """Turns arrays of reasons into prediction records with names, counts and provenance."""
 
     vocabulary: Vocabulary
     relations: RelationIndex

@@ -223,7 +223,7 @@ def _network(predictions: Iterable[Prediction]) -> tuple[dict[str, Term], list[t
         for r in p.reasons:
             for question, term, end in ((p.head, r.head, r.head_association), (p.tail, r.tail, r.tail_association)):
                 if end is not None:
-                    line(question, term, "association", "is like", end.likeness)
+                    line(question, term, "association", "is similar to", end.likeness)
             subject, base, target = _forward(r.head, r.relation, r.tail)
             line(subject, target, "reason", phrase(base), abs(r.share))
     return terms, [(*key, weight) for key, weight in lines.items()]

@@ -40,11 +40,33 @@ class Filter:
         return self != Filter()
 
     def apply(self, prediction: Prediction) -> Prediction:
-        """Return the prediction with only the reasons that pass; the sum of the others is in ``rest``."""
+        """Hide the reasons of a prediction that do not pass.
+
+        Parameters
+        ----------
+        prediction
+            A prediction with its reasons.
+
+        Returns
+        -------
+        Prediction
+            The same prediction with the reasons that pass; the sum of the others is in ``rest``.
+        """
         return prediction.showing(tuple(reason for reason in prediction.reasons if self.passes(reason)))
 
     def passes(self, reason: Reason) -> bool:
-        """Return whether a reason passes all conditions."""
+        """Return whether a reason passes all conditions.
+
+        Parameters
+        ----------
+        reason
+            A reason of a prediction.
+
+        Returns
+        -------
+        bool
+            True if no condition excludes it.
+        """
         if self.known_only and not reason.known_fact:
             return False
         if self.relation is not None and self.relation not in (reason.relation, inverse(reason.relation)):

@@ -83,7 +83,7 @@ class Badge:
 
 @dataclass(frozen=True)
 class Label:
-    """Free text."""
+    """Text at a position of the picture."""
 
     x: float
     y: float
@@ -146,7 +146,7 @@ def _bridge(layout: Layout, p: Prediction, reasons: Sequence[Reason]) -> float:
     """Three columns: each reason joins one term of the question to a term that is like the other."""
     between = _unique(r.tail if r.head_association is None else r.head for r in reasons)
     shape = layout.shape
-    y, bottom = _column(layout, shape.columns[1], between, "terms like one of the two")
+    y, bottom = _column(layout, shape.columns[1], between, "similar terms")
     middle = (TOP + bottom) / 2
     for x, term in ((shape.columns[0], p.head), (shape.columns[2], p.tail)):
         layout.boxes.append(_box(x, middle, term, shape, target=True))
@@ -211,7 +211,7 @@ def _relation(
     side = "for" if reason.share > 0 else "against"
     title = f"{number}. {in_words(reason)} ({kind}): {reason.share:+.3f} {side}"
     if opposes(reason, p):
-        title += "; a relation that speaks against the question's"
+        title += "; this relation contradicts the one in question"
     width = 1.4 + 4.6 * abs(reason.share) / strongest
     ends = (x2, y2, x1, y1) if is_inverse(reason.relation) else line
     dash = () if reason.known_fact else ASSUMED
@@ -222,8 +222,8 @@ def _relation(
 
 
 def _likeness(line: tuple[float, float, float, float], own: Term, target: Term, why: Association, number: int) -> Curve:
-    together = "never counted together" if why.count is None else f"counted together {why.count:,} times"
-    title = f"{own.name} is like {target.name}: {why.likeness:.2f}, rank {why.rank}; {together}"
+    together = "never occur together" if why.count is None else f"occur together {why.count:,}×"
+    title = f"{own.name} is similar to {target.name}: {why.likeness:.2f}, rank {why.rank}; {together}"
     return Curve(*line, GREY, 1.6, LIKE, title=title, reason=number)
 
 
@@ -282,13 +282,13 @@ def _legend(layout: Layout, reasons: Sequence[Reason], y: float) -> float:
     entries: list[tuple[str, str, tuple[float, ...]]] = [
         (phrase(name), relation(name).colour, ()) for name in dict.fromkeys(_base(r.relation) for r in reasons)
     ]
-    entries += [("known fact", GREY, ()), ("assumed", GREY, ASSUMED), ("is like", GREY, LIKE)] if reasons else []
+    entries += [("known fact", GREY, ()), ("assumed", GREY, ASSUMED), ("is similar to", GREY, LIKE)] if reasons else []
     x = 20.0
     for words, colour, dash in entries:
         width = 64 + 7.2 * len(words)
         if x + width > layout.shape.width - 10 and x > 20.0:
             x, y = 20.0, y + 22
-        layout.curves.append(Curve(x, y, x + 40, y, colour, 3.0, tuple(dash), words not in ("is like",), words))
+        layout.curves.append(Curve(x, y, x + 40, y, colour, 3.0, tuple(dash), words not in ("is similar to",), words))
         layout.labels.append(Label(x + 48, y + 4, words))
         x += width
     return y

@@ -44,9 +44,9 @@ def _sentence(reason: Reason, p: Prediction, side: str) -> str:
     elif reason.recognised:
         standing = f"The model assumes ({reason.relation_probability:.2f})"
     else:
-        standing = f"The model finds it unlikely ({reason.relation_probability:.2f})"
+        standing = f"The model considers it unlikely ({reason.relation_probability:.2f})"
     likenesses = [
-        f"{own.name} is like {asked.name}"
+        f"{own.name} is similar to {asked.name}"
         for own, asked, association in (
             (reason.head, p.head, reason.head_association),
             (reason.tail, p.tail, reason.tail_association),
@@ -55,6 +55,6 @@ def _sentence(reason: Reason, p: Prediction, side: str) -> str:
     ]
     why = f", and {' and '.join(likenesses)}" if likenesses else ""
     caution = (
-        "; note that this relation by itself points the other way" if side == "for it" and opposes(reason, p) else ""
+        "; note that this relation contradicts the one in question" if side == "for it" and opposes(reason, p) else ""
     )
     return f"{standing} that {in_words(reason)}{why}, which counts {side} ({reason.share:+.2f}){caution}."

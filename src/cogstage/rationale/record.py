@@ -1,4 +1,4 @@
-"""The Prediction record: one schema for the command line, the API, the pages, the study and the files."""
+"""The prediction record, which the command line, the API, the pages, the study and all files share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,17 @@ Triple = tuple[str, str, str]  # keys of head and tail, name of the relation bet
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A node as people see it."""
+    """A node of the graph.
+
+    Attributes
+    ----------
+    key
+        Identifier in the graph.
+    name
+        Name for people.
+    type
+        Type of the concept, such as drug or disorder; empty if unknown.
+    """
 
     key: str
     name: str
@@ -28,7 +38,13 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """In how many patients the head came first, the tail came first, both came on one day."""
+    """Number of patients with the head first, with the tail first, and with both on the same day.
+
+    Attributes
+    ----------
+    head_first, tail_first, same_day
+        Number of patients.
+    """
 
     head_first: int
     tail_first: int
@@ -36,13 +52,21 @@ class Order:
 
     @property
     def patients(self) -> int:
-        """Patients whose order is known."""
+        """Number of patients whose order is known."""
         return self.head_first + self.tail_first + self.same_day
 
 
 @dataclass(frozen=True, slots=True)
 class SignalValue:
-    """A value with its 95 % interval."""
+    """A statistic with its 95 % interval.
+
+    Attributes
+    ----------
+    value
+        Estimate.
+    low, high
+        Ends of the interval.
+    """
 
     value: float
     low: float
@@ -51,47 +75,79 @@ class SignalValue:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """What a safety team computes for a drug and an event from counts alone, beside the model."""
+    """Disproportionality statistics of a drug and an event, computed from counts alone, without the model.
 
-    together: int  # units with both terms
-    head: int  # units with the head
-    tail: int  # units with the tail
-    total: int  # units
-    basis: str  # what a unit is, and what was done to the counts
-    ror: SignalValue  # reporting odds ratio
-    prr: SignalValue  # proportional reporting ratio
-    ic: SignalValue  # information component; its lower end is IC025
+    Attributes
+    ----------
+    together, head, tail, total
+        Number of units with both terms, with the head, with the tail, and in total.
+    basis
+        What a unit is, and how the counts were protected.
+    ror
+        Reporting odds ratio.
+    prr
+        Proportional reporting ratio.
+    ic
+        Information component; the lower end of its interval is IC025.
+    """
+
+    together: int
+    head: int
+    tail: int
+    total: int
+    basis: str
+    ror: SignalValue
+    prr: SignalValue
+    ic: SignalValue
 
 
 @dataclass(frozen=True, slots=True)
 class PairEvidence:
     """What the counts of head and tail themselves add to the log-odds, without any other term.
 
-    ``count`` and ``ppmi`` are None where the two never occur together.
+    Attributes
+    ----------
+    count, ppmi
+        How often the two terms co-occur; null if never.
+    ppmi_share
+        Summand of the logit because the two terms co-occur; never negative.
+    similarity
+        Cosine of their stage-1 vectors, at least 0.
+    similarity_share
+        Summand of the logit because the two terms co-occur with the same terms; never negative.
     """
 
     count: int | None
     ppmi: float | None
-    ppmi_share: float  # summand of the logit: they occur together; never negative
-    similarity: float  # cosine of their stage-1 vectors, at least 0
-    similarity_share: float  # summand of the logit: they occur beside the same terms; never negative
+    ppmi_share: float
+    similarity: float
+    similarity_share: float
 
     @property
     def share(self) -> float:
-        """Both summands together."""
+        """Sum of the two summands."""
         return self.ppmi_share + self.similarity_share
 
 
 @dataclass(frozen=True, slots=True)
 class Association:
-    """Why another term stands for one end of the question: how like it is, and how often the two occur together.
+    """Why a term replaces one end of the question: how similar it is, and how often the two co-occur.
 
-    ``count`` and ``ppmi`` are None where the two never occur together.
+    Attributes
+    ----------
+    likeness
+        Similarity. Default model: cosine in [-1, 1]; published model: p(association | target).
+    weight
+        Weight among the associations of that end; the weights sum to 1.
+    rank
+        Rank by similarity; 1 is the most similar.
+    count, ppmi
+        How often the two terms co-occur; null if never.
     """
 
-    likeness: float  # default model: cosine in [-1, 1]; published model: p(association | target)
-    weight: float  # share among the associations of that end; sums to 1
-    rank: int  # 1 is the likest
+    likeness: float
+    weight: float
+    rank: int
     count: int | None
     ppmi: float | None
 
@@ -99,6 +155,29 @@ class Association:
 @dataclass(frozen=True, slots=True)
 class Reason:
     """One assumption (head, relation, tail) with its share in the decision.
+
+    Attributes
+    ----------
+    head, relation, tail
+        The triple.
+    share
+        Signed summand of the logit.
+    effect
+        Change of the logit if the triple were not recognised and the next reason took its place.
+    relation_probability
+        Probability of the triple according to the recognition stage; 1 for a known fact.
+    known_fact
+        Whether the triple is a training fact; otherwise it is an assumption.
+    types_fit
+        Whether the relation usually joins terms of these types; null if types are unknown.
+    count, ppmi
+        How often the two terms of the triple co-occur; null if never.
+    head_association, tail_association
+        Why the term replaces that end of the question; null for the end that is unchanged.
+    order
+        Order in time of the two terms of the triple; null if unknown.
+    examples
+        Documents that mention both terms, if the graph has examples.
 
     Examples
     --------
@@ -111,45 +190,92 @@ class Reason:
     head: Term
     relation: str
     tail: Term
-    share: float  # signed summand of the logit
-    effect: float  # change of the logit had this triple not been recognised (the next reason steps in)
-    relation_probability: float  # how sure recognition is that the triple holds; 1 for a known fact
-    known_fact: bool  # a training fact; otherwise a recognised assumption
-    types_fit: bool | None  # the relation usually joins terms of these types; None without types
-    count: int | None  # how often the triple's two terms occur together; None if never
+    share: float
+    effect: float
+    relation_probability: float
+    known_fact: bool
+    types_fit: bool | None
+    count: int | None
     ppmi: float | None
-    head_association: Association | None  # None: the head is the question's own
-    tail_association: Association | None  # None: the tail is the question's own
-    order: Order | None = None  # of the triple's two terms; None where it is not known
-    examples: tuple[Example, ...] = ()  # documents that name both terms, where the graph keeps any
+    head_association: Association | None
+    tail_association: Association | None
+    order: Order | None = None
+    examples: tuple[Example, ...] = ()
 
     @property
     def recognised(self) -> bool:
-        """Whether the triple is a known fact or more likely than not; an unrecognised one may speak against."""
+        """Whether the triple is a known fact or has a probability of at least 0.5; others can count against."""
         return self.known_fact or self.relation_probability >= 0.5
 
     @property
     def triple(self) -> Triple:
-        """Keys and relation, as what-if questions and corrections name it."""
+        """Key of the head, relation, and key of the tail, for :meth:`Prediction.without` and corrections."""
         return self.head.key, self.relation, self.tail.key
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What made the prediction."""
+    """Model, graph and version behind a prediction.
 
-    model: str  # hash of the model's weights
-    graph: str  # hash of the graph
-    version: str  # of cogstage
+    Attributes
+    ----------
+    model
+        Hash of the weights of the model.
+    graph
+        Hash of the graph.
+    version
+        Version of cogstage.
+    world
+        "open" or "closed".
+    privacy
+        How the counts are protected.
+    """
+
+    model: str
+    graph: str
+    version: str
     world: str = "open"
-    privacy: str = "none"  # what was done to the counts
+    privacy: str = "none"
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The probability that ``head`` holds ``relation`` to ``tail``, and the reasons that add up to it.
+    """The probability that ``relation`` holds between ``head`` and ``tail``, and the reasons that add up to it.
 
     ``logit`` = ``baseline`` + ``pair_share`` + Σ shares of ``reasons_for`` and ``reasons_against`` + ``rest``.
+
+    Attributes
+    ----------
+    head, relation, tail
+        The question.
+    probability
+        Probability that the relation holds, σ(logit).
+    logit
+        Log-odds of the answer.
+    baseline
+        Log-odds before any evidence is added.
+    pair
+        What the counts of head and tail themselves add; null for the published model.
+    reasons_for, reasons_against
+        Reasons with a positive and with a negative share, strongest first.
+    rest
+        Sum of the reasons that are not shown; 0 for the default model unless a filter hides some.
+    base_rate
+        Share of true pairs that the probability assumes.
+    known_fact
+        Whether the pair itself is a training fact of the relation.
+    types_fit
+        Whether the relation joins terms of these types; null if types are unknown.
+    effective_reasons
+        Exponential of the entropy of |share| among the reasons.
+    provenance
+        Model, graph and version behind the prediction.
+    order
+        Order in time of head and tail; null if unknown.
+    signal
+        Disproportionality statistics of a drug and an event that co-occur; otherwise null.
+    schema
+        Version of the record.
 
     Examples
     --------
@@ -164,26 +290,26 @@ class Prediction:
     head: Term
     relation: str
     tail: Term
-    probability: float  # σ(logit)
+    probability: float
     logit: float
     baseline: float
-    pair: PairEvidence | None  # None for the published model, which has no such summand
-    reasons_for: tuple[Reason, ...]  # share > 0, largest first
-    reasons_against: tuple[Reason, ...]  # share < 0, strongest first
-    rest: float  # reasons that are not shown; 0 for the default model unless a filter hides some
-    base_rate: float  # the share of true pairs that the probability assumes
-    known_fact: bool  # the pair is itself a training fact of this relation
-    types_fit: bool | None  # False: the relation does not join terms of these types; None without types
-    effective_reasons: float  # exp of the entropy of |share| among the reasons
+    pair: PairEvidence | None
+    reasons_for: tuple[Reason, ...]
+    reasons_against: tuple[Reason, ...]
+    rest: float
+    base_rate: float
+    known_fact: bool
+    types_fit: bool | None
+    effective_reasons: float
     provenance: Provenance
-    order: Order | None = None  # of head and tail; None where it is not known
-    signal: Signal | None = None  # of a drug and an event that were counted together
+    order: Order | None = None
+    signal: Signal | None = None
     schema: int = SCHEMA_VERSION
     _ask_again: Callable[[Mapping[Triple, bool]], Prediction] | None = field(default=None, repr=False, compare=False)
 
     @property
     def pair_share(self) -> float:
-        """What the counts of head and tail themselves add to the logit."""
+        """Sum that the counts of head and tail themselves add to the logit."""
         return 0.0 if self.pair is None else self.pair.share
 
     @property
@@ -193,17 +319,39 @@ class Prediction:
 
     @property
     def verdict(self) -> str:
-        """ "likely" or "unlikely"; "not applicable" where the types do not fit the relation."""
+        """ "likely" or "unlikely"; "not applicable" if the relation does not join terms of these types."""
         if self.types_fit is False:
             return "not applicable"
         return "likely" if self.probability >= 0.5 else "unlikely"
 
     def top(self, k: int) -> Prediction:
-        """The same prediction with the ``k`` strongest reasons; the others go into ``rest``."""
+        """Return the prediction with its strongest reasons.
+
+        Parameters
+        ----------
+        k
+            Number of reasons to keep.
+
+        Returns
+        -------
+        Prediction
+            A copy; the sum of the other reasons is in ``rest``.
+        """
         return self.showing(self.reasons[:k])
 
     def showing(self, reasons: tuple[Reason, ...]) -> Prediction:
-        """The same prediction with some of its reasons; the others go into ``rest``."""
+        """Return the prediction with some of its reasons.
+
+        Parameters
+        ----------
+        reasons
+            Reasons of this prediction to keep.
+
+        Returns
+        -------
+        Prediction
+            A copy; the sum of the other reasons is in ``rest``.
+        """
         if len(reasons) == len(self.reasons_for) + len(self.reasons_against):
             return self
         kept = {reason.triple for reason in reasons}
@@ -212,69 +360,125 @@ class Prediction:
         return replace(self, reasons_for=parts[0], reasons_against=parts[1], rest=self.rest + hidden)
 
     def with_base_rate(self, rate: float) -> Prediction:
-        """The same prediction for another base rate: baseline, logit and probability shift, reasons stay.
+        """Return the prediction for another base rate; baseline, logit and probability change, reasons do not.
 
         Parameters
         ----------
         rate
-            Share of true pairs among those asked, between 0 and 1.
+            Share of true pairs among the pairs in question, between 0 and 1.
+
+        Returns
+        -------
+        Prediction
+            A copy with ``base_rate`` set to ``rate``.
         """
         if not 0 < rate < 1:
-            raise UsageError(f"base rate {rate}: must lie between 0 and 1")
+            raise UsageError(f"base rate {rate}: must be between 0 and 1")
         shift = _log_odds(rate) - _log_odds(self.base_rate)
         logit = self.logit + shift
         return replace(self, probability=sigmoid(logit), logit=logit, baseline=self.baseline + shift, base_rate=rate)
 
     def without(self, triple: Triple) -> Prediction:
-        """The prediction had this triple not been recognised; the next strongest reason steps in."""
-        return self.assuming(triple, False)
-
-    def assuming(self, triple: Triple, verdict: bool) -> Prediction:
-        """The prediction if this triple were a known fact, or known to be wrong.
+        """Predict as if a triple were not recognised; the next strongest reason takes its place.
 
         Parameters
         ----------
         triple
-            Keys of head and tail with the relation between them, as :attr:`Reason.triple` gives it.
-        verdict
-            True for a known fact, False for a wrong triple.
+            Key of the head, relation, and key of the tail, as in :attr:`Reason.triple`.
+
+        Returns
+        -------
+        Prediction
+            The new prediction of the same model.
 
         Raises
         ------
         CogstageError
-            If the prediction was read from a file, and there is no model to ask.
+            If the prediction was read from a file and has no model.
+        """
+        return self.assuming(triple, False)
+
+    def assuming(self, triple: Triple, verdict: bool) -> Prediction:
+        """Predict as if a triple were a known fact, or known to be wrong.
+
+        Parameters
+        ----------
+        triple
+            Key of the head, relation, and key of the tail, as in :attr:`Reason.triple`.
+        verdict
+            True for a known fact, False for a wrong triple.
+
+        Returns
+        -------
+        Prediction
+            The new prediction of the same model.
+
+        Raises
+        ------
+        CogstageError
+            If the prediction was read from a file and has no model.
         """
         if self._ask_again is None:
-            raise CogstageError("this prediction was read from a file; ask the model again to change its reasons")
+            raise CogstageError(
+                "this prediction was read from a file and has no model; predict the pair again to change its reasons"
+            )
         return self._ask_again({triple: verdict, (triple[2], inverse(triple[1]), triple[0]): verdict})
 
     def _repr_svg_(self) -> str:
-        """The picture of the reasons, for notebooks."""
+        """Draw the reasons, for notebooks."""
         from cogstage.rationale.picture import svg
 
         return svg(self)
 
     def _repr_html_(self) -> str:
-        """The same picture, for notebooks that prefer HTML."""
+        """Draw the reasons, for notebooks that prefer HTML."""
         return self._repr_svg_()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as in the JSON form."""
+        """Return the record as plain values.
+
+        Returns
+        -------
+        dict
+            Values that follow the JSON schema.
+        """
         result: dict[str, Any] = _plain(self)
         return result
 
     def to_json(self) -> str:
-        """One line of JSON."""
+        """Return the record as JSON.
+
+        Returns
+        -------
+        str
+            One line.
+        """
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Prediction:
-        """The record behind plain values; anything that does not fit raises with one line."""
+        """Create a record from plain values.
+
+        Parameters
+        ----------
+        record
+            Values as returned by :meth:`to_dict`.
+
+        Returns
+        -------
+        Prediction
+            The record, without a model to change its reasons.
+
+        Raises
+        ------
+        CogstageError
+            If the values do not follow the schema, or have another version of it.
+        """
         try:
             if record["schema"] != SCHEMA_VERSION:
                 raise CogstageError(
-                    f"prediction record of schema {record['schema']}, this version reads {SCHEMA_VERSION};"
-                    " make the predictions again"
+                    f"prediction record of schema {record['schema']}, but this version reads {SCHEMA_VERSION};"
+                    " predict again"
                 )
             nested = {
                 "head": Term(**record["head"]),
@@ -292,7 +496,23 @@ class Prediction:
 
     @classmethod
     def from_json(cls, line: str) -> Prediction:
-        """The record behind one line of JSON."""
+        """Create a record from JSON.
+
+        Parameters
+        ----------
+        line
+            JSON as returned by :meth:`to_json`.
+
+        Returns
+        -------
+        Prediction
+            The record, without a model to change its reasons.
+
+        Raises
+        ------
+        CogstageError
+            If the text is not JSON or does not follow the schema.
+        """
         try:
             record = json.loads(line)
         except ValueError as error:

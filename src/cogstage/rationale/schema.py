@@ -1,8 +1,10 @@
-"""The JSON Schema of the Prediction record, read off its dataclasses so that the two cannot differ."""
+"""The JSON Schema of the prediction record, generated from its dataclasses and their docstrings."""
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
+import re
 import types
 import typing
 from typing import Any
@@ -28,20 +30,33 @@ def record_schemas(prefix: str) -> dict[str, Any]:
     """The schema of every part of the record by name, referring to each other as ``prefix`` + name."""
     definitions: dict[str, Any] = {}
     _value(Prediction, definitions, prefix)
-    definitions[Prediction.__name__]["properties"]["schema"] = {"const": SCHEMA_VERSION}
+    definitions[Prediction.__name__]["properties"]["schema"] = {
+        "const": SCHEMA_VERSION,
+        "description": "Version of the record.",
+    }
     return definitions
 
 
 def _object(cls: type, definitions: dict[str, Any], prefix: str) -> dict[str, Any]:
     hints = typing.get_type_hints(cls)
     names = [field.name for field in dataclasses.fields(cls) if not field.name.startswith("_")]
+    meaning = _attributes(cls)
     return {
         "type": "object",
         "description": (cls.__doc__ or "").split("\n\n")[0].strip(),
-        "properties": {name: _value(hints[name], definitions, prefix) for name in names},
+        "properties": {
+            name: _value(hints[name], definitions, prefix) | {"description": meaning[name]} for name in names
+        },
         "required": names,
         "additionalProperties": False,
     }
+
+
+def _attributes(cls: type) -> dict[str, str]:
+    """Read the section Attributes of a docstring: the meaning of each field."""
+    found = re.search(r"\nAttributes\n-+\n(.*?)(?:\n\n[A-Z]\w+\n-+\n|$)", inspect.getdoc(cls) or "", re.S)
+    entries = re.findall(r"^(\w.*)\n((?:    .*\n?)+)", found[1] if found else "", re.M)
+    return {name: " ".join(text.split()) for names, text in entries for name in names.split(", ")}
 
 
 def _value(hint: Any, definitions: dict[str, Any], prefix: str) -> dict[str, Any]:

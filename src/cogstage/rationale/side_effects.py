@@ -64,7 +64,7 @@ def discover_effects(
 def left_out_text(left_out: list[Prediction], by_head: bool) -> str:
     """Which indications were left out, in one line."""
     if not left_out:
-        return "no indication ranks among these"
+        return "no indications among these candidates"
     named = [
         f"{(p.tail if by_head else p.head).name} ({'known' if p.known_fact else f'predicted {p.probability:.2f}'})"
         for p in left_out

@@ -29,7 +29,7 @@ def prediction_text(prediction: Prediction) -> str:
             lines.append(_line("  " + _triple(reason), reason.share, _details(p, reason)))
             lines += [f"      {example_text(example)}" for example in reason.examples]
     if not p.reasons_for and not p.reasons_against:
-        lines.append("  no reason to show: nothing was recognised, or no reason passes the filter")
+        lines.append("  no reasons: nothing was recognised, or no reason passes the filter")
     if abs(p.rest) > 5e-7:
         lines.append(_line("not shown", p.rest))
     total = _line("sum (log-odds)", p.logit, f"1 / (1 + exp({-p.logit:+.3f})) = {p.probability:.3f}")
@@ -49,7 +49,7 @@ def example_text(example: Example) -> str:
 def ranking_text(predictions: Sequence[Prediction], by_head: bool) -> str:
     """A ranked list of candidates."""
     if not predictions:
-        return "no candidates are left\n"
+        return "no candidates\n"
     p = predictions[0]
     question = f"{p.head.name} {phrase(p.relation)} …" if by_head else f"… {phrase(p.relation)} {p.tail.name}"
     names = [(entry.tail if by_head else entry.head).name for entry in predictions]
@@ -72,7 +72,7 @@ def _triple(reason: Reason) -> str:
 
 
 def _details(prediction: Prediction, reason: Reason) -> str:
-    kind = "assumed" if reason.recognised else "thought unlikely"
+    kind = "assumed" if reason.recognised else "considered unlikely"
     parts = ["known fact" if reason.known_fact else f"{kind} ({reason.relation_probability:.2f})"]
     if opposes(reason, prediction):
         parts.append("opposite relation")
@@ -81,11 +81,11 @@ def _details(prediction: Prediction, reason: Reason) -> str:
         (reason.tail, reason.tail_association, prediction.tail),
     ):
         if end is not None:
-            parts.append(f"{term.name} is like {question.name} ({end.likeness:.2f}{_together(end)})")
+            parts.append(f"{term.name} is similar to {question.name} ({end.likeness:.2f}{_together(end)})")
     if reason.order is not None:
         parts.append(order_in_words(reason.order, reason.head, reason.tail))
     return "; ".join(parts)
 
 
 def _together(association: Association) -> str:
-    return "" if association.count is None else f", counted together {association.count:,}×"
+    return "" if association.count is None else f", together {association.count:,}×"

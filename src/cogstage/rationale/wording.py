@@ -58,7 +58,7 @@ def order_in_words(order: Order, head: Term, tail: Term) -> str:
     """Which of two terms came first, in most patients: "Aspirin first in 83 % of 41 patients"."""
     first, count = (head, order.head_first) if order.head_first >= order.tail_first else (tail, order.tail_first)
     if count == 0:
-        return f"both on one day in all of {order.patients:,} patients"
+        return f"both on the same day in all of {order.patients:,} patients"
     return f"{first.name} first in {100 * count / order.patients:.0f} % of {order.patients:,} patients"
 
 
@@ -86,8 +86,8 @@ def likelier_opposites(prediction: Prediction, others: Sequence[Prediction]) -> 
 
 
 def opposite_in_words(prediction: Prediction, other: Prediction) -> str:
-    """That another relation of the pair is likelier and speaks against this one."""
+    """Return a sentence that names a more likely relation that contradicts this one."""
     return (
-        f"{prediction.head.name} {phrase(other.relation)} {prediction.tail.name} is likelier ({other.probability:.3f})"
-        f" and speaks against “{phrase(prediction.relation)}”"
+        f"{prediction.head.name} {phrase(other.relation)} {prediction.tail.name}"
+        f" is more likely ({other.probability:.3f}) and contradicts “{phrase(prediction.relation)}”"
     )

@@ -21,7 +21,7 @@ from cogstage.reporting.table import Table, value_text
 KINDS = {"graph": "Co-occurrence graph", "facts": "Facts", "dataset": "Data set", "model": "Model"}
 SPLITS = ("train", "dev", "test")
 TEST_FIGURES = "test_figures.json"  # kept by an evaluation
-NOT_STATED = "Not stated when the folder was made."
+NOT_STATED = "Not recorded when the folder was made."
 # Shown elsewhere in the report, or of no use to its reader.
 _NOT_OPTIONS = (
     *("inputs", "licences", "nodes", "edges", "relations", "sources", "years", "documents", "private"),
@@ -111,7 +111,7 @@ Contents = tuple[list[str], list[Table], list[str]]
 def _graph(folder: Path, made: Mapping[str, Any]) -> Contents:
     per = {"patient": "patients", "bin": "patient windows"}.get(str(made.get("per")), f"{made.get('unit', 'unit')}s")
     if made.get("values") == "ppmi":
-        summary = ["Edges hold imported PPMI values, not counts."]
+        summary = ["Edges contain imported PPMI values, not counts."]
     else:
         summary = [f"The count of an edge is the number of {per} that contain both terms: {counts_text(made)}."]
     merged = made.get("merged") or {}
@@ -139,7 +139,7 @@ def _dataset(folder: Path, made: Mapping[str, Any]) -> Contents:
     return (
         [
             f"Facts on a graph of {manifest['nodes']:,} terms; split: {made.get('split')}; negatives: {negatives}.",
-            "Simple scores that know no medicine should have an AUROC near 0.5; higher values are shortcuts.",
+            "Scores without medical knowledge should have an AUROC near 0.5; higher values indicate shortcuts.",
         ],
         [
             Table("Facts and negatives", columns, rows),
@@ -223,7 +223,7 @@ def _files(meta: Mapping[str, Any]) -> Iterator[Table]:
 
 def _privacy(kind: str, made: Mapping[str, Any]) -> str:
     if kind == "facts":
-        return "facts hold no counts"
+        return "facts contain no counts"
     applied = str(made.get("privacy") or privacy_text(made))
     return "none: exact counts; do not share them if they come from patients" if applied == "none" else applied
 

@@ -41,7 +41,7 @@ class StoredAnswer:
 
 @dataclass(frozen=True)
 class ReviewProgress:
-    """Progress of a reviewer."""
+    """Complete and open cases of a reviewer, and the time of the last answer."""
 
     complete: tuple[bool, ...]  # by position
     last_answer_at: float | None
@@ -196,7 +196,7 @@ class Answers:
             return [StoredAnswer(r.reviewer_id, r.case_key, r.item, r.value, r.answered_at) for r in rows]
 
     def progress(self, reviewer_id: str) -> ReviewProgress:
-        """Which cases are complete."""
+        """Return which cases a reviewer has completed."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 select(answer.c.case_key, answer.c.item, answer.c.answered_at).where(

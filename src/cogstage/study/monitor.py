@@ -18,7 +18,7 @@ FEWEST_UNITS = 10  # fewer units are too few to show agreement
 
 @dataclass(frozen=True)
 class ReviewerStatus:
-    """Progress of one reviewer."""
+    """Progress, time and open questions of one reviewer."""
 
     name: str
     progress: ReviewProgress
@@ -45,7 +45,7 @@ class StudyStatus:
 
 
 def watch(opened: OpenStudy) -> StudyStatus:
-    """Compute the current figures."""
+    """Return the current figures of a study, without unblinding it."""
     found = judgements(opened)
     people = []
     done_seconds: list[float] = []

@@ -31,7 +31,7 @@ OUTCOME_NAMES = {
     "false_negative": "false negatives",
     "true_negative": "correctly predicted negatives",
 }
-INTERVALS = "Brackets hold 95 % percentile intervals from {draws:,} bootstrap samples of whole cases"
+INTERVALS = "Brackets contain 95 % percentile intervals from {draws:,} bootstrap samples of whole cases"
 
 
 def show(estimate: Estimate, digits: int = 2, of: bool = False) -> str:
@@ -208,16 +208,16 @@ def _facts(results: Results | CrossoverResults) -> list[str]:
         if any(c.outcome == o for c in firsts)
     )
     lines = [
-        f"Sources: {', '.join(study.sources)}; up to {study.per_set} reasons per set; drawn with seed {study.seed}.",
+        f"Sources: {', '.join(study.sources)}; up to {study.per_set} reasons per set; sampled with seed {study.seed}.",
         f"Cases: {len(firsts)} ({outcomes}).",
     ]
     if repeats:
-        lines.append(f"Cases shown a second time, which counts for self-consistency alone: {repeats}.")
+        lines.append(f"Cases shown a second time, used only for self-consistency: {repeats}.")
     if study.without_rationales:
-        lines.append(f"Cases judged without reasons, drawn anew for each reviewer: {study.without_rationales}.")
+        lines.append(f"Cases judged without reasons, sampled for each reviewer: {study.without_rationales}.")
     unfinished = [r.name for r in results.reviewers if not r.finished]
     rule = (
-        "unfinished ones included, as asked for"
+        "including unfinished ones, as requested"
         if results.everyone_counts
         else "those who answered every question of every case"
     )
@@ -230,8 +230,8 @@ def _facts(results: Results | CrossoverResults) -> list[str]:
 def _set_notes(draws: int) -> list[str]:
     return [
         f"{INTERVALS.format(draws=draws)}; n is the number of judgements or cases behind a figure.",
-        "The sign test is exact and two-sided and leaves ties out. The sign-flip test is two-sided, exact up to 16 "
-        "cases that differ and from 10,000 random patterns above.",
+        "The sign test is exact and two-sided, without ties. The sign-flip test is two-sided; it is exact for up to 16 "
+        "cases that differ, and uses 10,000 random patterns for more.",
         _dash(),
         "“Cannot judge” counts as an answer, but not as a score: a set with one is left out of sums and maxima.",
         _hasty(),
@@ -240,13 +240,13 @@ def _set_notes(draws: int) -> list[str]:
 
 def _crossover_notes(draws: int) -> list[str]:
     return [
-        "Each reviewer judges every pair once, half of them with reasons; the other half of the reviewers judges them "
-        "the other way round, and the two periods come in either order.",
+        "Each reviewer judges every pair once, half of them with reasons. For the other half of the reviewers, the "
+        "pairs with and without reasons are swapped. The order of the two periods is balanced.",
         "Difference: least squares with effects of reviewer, pair and period; the reviewer is the unit of the t test "
         "and of its 95 % interval (n reviewers).",
         f"Other pairs: the plain difference with a 95 % interval from {draws:,} bootstrap samples of reviewers and of "
-        "pairs; it is wider and holds for pairs that were not in the study. Intervals of the two arms resample "
-        "reviewers.",
+        "pairs; it is wider and also generalises to pairs that were not in the study. Intervals of the two arms "
+        "resample reviewers.",
         _dash(),
         _hasty(),
     ]
@@ -254,15 +254,15 @@ def _crossover_notes(draws: int) -> list[str]:
 
 def _dash() -> str:
     return (
-        "A dash stands where a figure is not defined: too few answers, or all of them the same. κ and α are not "
-        f"printed below {FEWEST_UNITS} shared units."
+        "A dash means that a figure is undefined: there are too few answers, or all are equal. κ and α are not "
+        f"shown for fewer than {FEWEST_UNITS} shared units."
     )
 
 
 def _hasty() -> str:
     return (
-        f"A reviewer is flagged as hasty when more than {100 * HASTY_SHARE:.0f} % of the complete cases took less than "
-        f"{HASTY:g} second per answer; nobody is left out for it."
+        f"A reviewer is flagged as hasty if more than {100 * HASTY_SHARE:.0f} % of the complete cases took less than "
+        f"{HASTY:g} second per answer. Hasty reviewers are not excluded."
     )
 
 

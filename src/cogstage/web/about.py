@@ -1,4 +1,4 @@
-"""What the About page tells: what was counted, who states the facts, how good the answers are."""
+"""The About page: the corpus, the sources of the facts, and how accurate the answers are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cogstage.web.questions import joined_types
 from cogstage.web.service import Service
 
 SHOWN = ("f1", "auroc", "auprc", "precision", "recall", "brier", "ece")
-UNITS = {"patient-window": "windows of patients", "visit": "visits", "sentence": "sentences"}
+UNITS = {"patient-window": "patient windows", "visit": "visits", "sentence": "sentences"}
 
 
 def about_page(service: Service) -> dict[str, Any]:
@@ -39,12 +39,12 @@ def about_page(service: Service) -> dict[str, Any]:
 
 
 def unit_words(counts: dict[str, Any]) -> str:
-    """What a count counts, in the plural."""
+    """Return the unit of the counts, in the plural."""
     return UNITS.get(str(counts.get("unit")), "documents")
 
 
 def counted(counts: dict[str, Any]) -> list[tuple[str, str]]:
-    """What was counted, as headings and words; only what the graph tells."""
+    """Describe the corpus as headings and values, as far as the graph records it."""
     rows = []
     if counts.get("corpus"):
         rows.append(("Corpus", str(counts["corpus"])))
@@ -53,7 +53,7 @@ def counted(counts: dict[str, Any]) -> list[tuple[str, str]]:
     if years := counts.get("years"):
         rows.append(("Years", f"{years[0]} to {years[1]}" if years[0] != years[1] else str(years[0])))
     if counts.get("unit"):
-        rows.append(("Counted together in", unit_words(counts)))
+        rows.append(("Unit", unit_words(counts)))
     if examples := counts.get("examples"):
         rows.append(("Examples", f"up to {examples['per_pair']} documents per pair of terms"))
     return rows

@@ -67,12 +67,14 @@ class ExplainRequest(Pair):
     """A pair to explain."""
 
     relation: Name
-    k: int = Field(5, ge=0, description="Reasons for the pair.")
-    through: str | None = Field(None, max_length=300, description="Only reasons through this term (part of its name).")
-    by: str | None = Field(None, max_length=300, description="Only reasons of this relation.")
+    k: int = Field(5, ge=0, description="Largest number of reasons.")
+    through: str | None = Field(
+        None, max_length=300, description="Only reasons with this term; part of its name is enough."
+    )
+    by: str | None = Field(None, max_length=300, description="Only reasons with this relation.")
     known: bool = Field(False, description="Only reasons that are known facts.")
     assume: list[Verdict] = Field(
-        default_factory=list, max_length=20, description="What if these triples were right or wrong?"
+        default_factory=list, max_length=20, description="Triples to treat as right or wrong."
     )
     base_rate: float | None = Field(None, gt=0, lt=1, description="Share of true pairs that the probability assumes.")
 
@@ -91,7 +93,9 @@ def batch_of(limits: Limits) -> type[BaseModel]:
 
         pairs: list[Pair] = Field(min_length=1, json_schema_extra={"maxItems": limits.pairs})
         relation: Name
-        k: int = Field(0, ge=0, json_schema_extra={"maximum": limits.rationales}, description="Reasons for each pair.")
+        k: int = Field(
+            0, ge=0, json_schema_extra={"maximum": limits.rationales}, description="Largest number of reasons per pair."
+        )
 
     return Batch
 
@@ -117,7 +121,7 @@ ROWS = {
 
 
 def failure(status: int, code: str, message: str, suggestions: list[str] | None = None) -> JSONResponse:
-    """An error answer."""
+    """Return an error response with its code, message and status."""
     headers = {"Retry-After": "5"} if status == 503 else None
     return JSONResponse(problem(code, message, suggestions), status_code=status, headers=headers)
 
@@ -159,18 +163,18 @@ def router(service: Service) -> APIRouter:
     routes = APIRouter(prefix="/api/v1", responses=FAILURES)
     limits = service.limits
 
-    @routes.get("/health", summary="Is the service up?")
+    @routes.get("/health", summary="Status of the service")
     def health() -> dict[str, str]:
         return {"status": "ok", "version": software_version()}
 
-    @routes.get("/model", summary="What the model is and how well it does")
+    @routes.get("/model", summary="Description and figures of the model")
     def model() -> dict[str, Any]:
         return service.about()
 
-    @routes.get("/terms", summary="Type-ahead over names and synonyms")
+    @routes.get("/terms", summary="Completion of names and synonyms")
     def terms(
         q: Annotated[
-            str, Query(min_length=1, max_length=300, description="First letters of a name or of a word of it.")
+            str, Query(min_length=1, max_length=300, description="First letters of a name, or of a word in it.")
         ],
         limit: Annotated[int, Query(ge=1, le=50)] = 10,
     ) -> list[SearchResult]:
@@ -203,20 +207,22 @@ def router(service: Service) -> APIRouter:
 
     @routes.post(
         "/predict",
-        summary="A batch of pairs, answered row by row",
+        summary="A batch of pairs, streamed row by row",
         description=f"At most {limits.pairs:,} pairs, and pairs × (1 + k) at most {limits.cost:,}.",
         responses={200: ROWS},
     )
     def predict(request: Request, batch: batch_of(limits)) -> Response:  # type: ignore[valid-type]
         asked: Any = batch
         if len(asked.pairs) > limits.pairs:
-            return failure(413, "too_many_pairs", f"a batch may have {limits.pairs} pairs, not {len(asked.pairs)}")
+            return failure(
+                413, "too_many_pairs", f"a batch can have at most {limits.pairs} pairs, not {len(asked.pairs)}"
+            )
         rows = service.predict([(pair.head, pair.tail) for pair in asked.pairs], asked.relation, asked.k)
         lines = "application/x-ndjson" in request.headers.get("accept", "")
         kind = "application/x-ndjson" if lines else "application/json"
         return StreamingResponse(stream(rows, lines), media_type=kind)
 
-    @routes.get("/discover", summary="Likeliest tails of a head, or heads of a tail", responses={200: PREDICTIONS})
+    @routes.get("/discover", summary="Most likely tails of a head, or heads of a tail", responses={200: PREDICTIONS})
     def discover(
         relation: Annotated[str, Query(min_length=1, max_length=300)],
         head: Annotated[str | None, Query(min_length=1, max_length=300)] = None,
@@ -226,7 +232,10 @@ def router(service: Service) -> APIRouter:
         k: Annotated[int, Query(ge=0, le=limits.rationales)] = 0,
         indications: Annotated[
             Literal["keep", "drop", "only"],
-            Query(description="Relation causes: drop what the drug treats, known or predicted, or list it alone."),
+            Query(
+                description="For the relation causes: drop leaves out disorders that the drug treats,"
+                " known or predicted; only lists just these."
+            ),
         ] = "keep",
     ) -> JSONResponse:
         found = service.discover(relation, head, tail, top, new_only, k, indications)

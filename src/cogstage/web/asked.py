@@ -26,10 +26,10 @@ def code_of(triple: Triple) -> str:
 
 
 def triple_of(code: str) -> Triple:
-    """What :func:`code_of` gave."""
+    """Parse a triple that :func:`code_of` encoded."""
     parts = code.split(SEPARATOR)
     if len(parts) != 3 or not all(parts) or len(code) > 1000:
-        raise UsageError("a triple is written as head, relation and tail, with tabs between them")
+        raise UsageError("a triple must be head, relation and tail, separated by tabs")
     return parts[0], parts[1], parts[2]
 
 

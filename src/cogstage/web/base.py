@@ -44,26 +44,26 @@ PROBE = 256 * 1024  # bytes that must fit on the disk for the service to be heal
 WORDS = {
     400: "The request could not be understood.",
     401: "You are not signed in.",
-    403: "You may not do this.",
-    404: "There is no such page.",
-    405: "This page cannot be used in that way.",
+    403: "You are not allowed to do this.",
+    404: "This page does not exist.",
+    405: "This page does not support this kind of request.",
     413: "The request is too large.",
     422: "The request could not be understood.",
     429: "Too many attempts. Please wait a few minutes.",
-    500: "Something went wrong on our side. What you saved before is safe.",
-    503: "The service is not available at the moment. Please try again soon.",
+    500: "An unexpected error occurred on the server. Saved data are not affected.",
+    503: "The service is temporarily unavailable. Please try again soon.",
 }
 
 
 HEADINGS = {
     401: "You are not signed in",
-    403: "That is not allowed",
-    404: "That page does not exist",
-    413: "That is too much at once",
-    422: "That question cannot be answered",
+    403: "Not allowed",
+    404: "Page not found",
+    413: "Request too large",
+    422: "Invalid question",
     429: "Too many attempts",
     500: "Something went wrong",
-    503: "Please try again soon",
+    503: "Temporarily unavailable",
 }
 FIELDS = {  # what the pages call a value of an address
     "k": "reasons at most",
@@ -84,9 +84,9 @@ KINDS = {  # what is wrong with a value, by the kind of error
     "greater_than": "must be more than {gt}",
     "less_than_equal": "must be at most {le}",
     "less_than": "must be less than {lt}",
-    "string_too_long": "may have at most {max_length} letters",
+    "string_too_long": "can have at most {max_length} characters",
     "string_too_short": "must not be empty",
-    "too_long": "may have at most {max_length} entries",
+    "too_long": "can have at most {max_length} entries",
 }
 
 
@@ -207,7 +207,7 @@ def error_answer(request: Request, status: int, code: str, message: str) -> Resp
         return JSONResponse({"error": {"code": code, "message": message}}, status)
     layout = getattr(request.app.state, "layout", "base.html") if "app" in request.scope else "base.html"
     return page(
-        request, "error.html", status, words=message, heading=HEADINGS.get(status, "That did not work"), layout=layout
+        request, "error.html", status, words=message, heading=HEADINGS.get(status, "Request failed"), layout=layout
     )
 
 

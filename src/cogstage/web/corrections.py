@@ -60,9 +60,9 @@ class CorrectedModel:
     def add(self, head: str, relation: str, tail: str, verdict: str, who: str, why: str) -> Correction:
         """Append a verdict to the table; terms are keys. Several processes may do so at once."""
         if self.path is None:
-            raise UsageError("corrections are not kept here: the server was started without a corrections file")
+            raise UsageError("this server does not store corrections; it was started without a corrections file")
         if not who.strip():
-            raise UsageError("write your name, so that others know whose verdict it is")
+            raise UsageError("enter your name, so that others know who made the correction")
         when = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         entry = Correction(head, relation, tail, verdict, _plain(who), when, _plain(why))
         Corrections((entry,)).verdicts(self._plain.vocabulary, self._plain.all_relations)  # raises on unknown ones
@@ -70,7 +70,9 @@ class CorrectedModel:
             fcntl.flock(lock, fcntl.LOCK_EX)
             present = Corrections.read(self.path) if self.path.exists() else Corrections()
             if len(present) >= MOST:
-                raise UsageError(f"the table of corrections has {len(present):,} verdicts; no more are taken here")
+                raise UsageError(
+                    f"the table of corrections has {len(present):,} verdicts, which is the limit for this page"
+                )
             present.adding(entry).write(self.path)
         self._refresh()
         return entry

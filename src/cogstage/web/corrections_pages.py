@@ -45,7 +45,7 @@ def router(service: Service) -> APIRouter:
     def corrections_file() -> Response:
         path = service.corrected.path
         if path is None or not path.exists():
-            raise PageError(404, "no_corrections", "No corrections are kept on this server.")
+            raise PageError(404, "no_corrections", "This server does not store corrections.")
         return send_file(path.read_bytes(), "text/tab-separated-values; charset=utf-8", "corrections.tsv")
 
     @routes.post("/corrections")
@@ -54,7 +54,7 @@ def router(service: Service) -> APIRouter:
         who, why = (fields.get(name, [""])[0] for name in ("who", "why"))
         codes, verdicts = fields.get("triple", []), fields.get("verdict", [])
         if not codes or len(codes) != len(verdicts):
-            raise UsageError("nothing to save: strike a reason out or confirm it first")
+            raise UsageError("nothing to save; remove or confirm a reason first")
         for code, verdict in zip(codes[:20], verdicts, strict=False):
             service.corrected.add(*triple_of(code), verdict, who, why)
         back = fields.get("back", [""])[0]

@@ -118,7 +118,7 @@ def router(service: Service) -> APIRouter:
         text, relation = fields.get("pairs", [""])[0], fields.get("relation", [service.relations[0]])[0]
         pairs = pairs_of(text)
         if not 0 < len(pairs) <= service.limits.pairs:
-            raise UsageError(f"{len(pairs)} pairs were sent; between 1 and {service.limits.pairs} can be asked about")
+            raise UsageError(f"{len(pairs)} pairs were sent; a batch can have 1 to {service.limits.pairs}")
         answers = await run_in_threadpool(lambda: list(service.predict(pairs, relation, 3)))
         form = fields.get("form", ["page"])[0]
         if form != "page":
@@ -169,7 +169,7 @@ def _left_out(
 def _page_of(
     service: Service, ranking: CandidateRanking, at: np.ndarray, question: CandidateQuestion
 ) -> dict[str, Any]:
-    """One page of candidates."""
+    """Return the candidates of one page, with their records."""
     pages = max(1, -(-len(at) // ON_PAGE))
     question.page = min(question.page, pages)
     shown = at[(question.page - 1) * ON_PAGE : question.page * ON_PAGE]

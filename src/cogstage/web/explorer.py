@@ -37,7 +37,7 @@ def in_words(prediction: Prediction) -> str:
     tenths = round(10 * prediction.probability)
     share = {0: "fewer than 1 in 10", 10: "more than 9 in 10"}.get(tenths, f"about {tenths} in 10")
     rate = f"{100 * prediction.base_rate:g} %"
-    return f"If {rate} of the pairs you ask about are true, {share} pairs with this answer are true."
+    return f"If {rate} of the pairs in question are true, {share} pairs with this answer are true."
 
 
 def bars(prediction: Prediction) -> tuple[list[dict[str, str]], dict[str, str]]:

@@ -62,11 +62,11 @@ def _schema(app: FastAPI, limits: Limits) -> dict[str, Any]:
             title="cogstage",
             version=app.version,
             description="Medical relations from co-occurrence counts, each prediction with its reasons. "
-            "A research tool: nothing it answers is medical advice. "
+            "A research tool; its answers are not medical advice. "
             f"Limits: {limits.pairs:,} pairs per batch, k up to {limits.rationales}, pairs × (1 + k) up to "
             f"{limits.cost:,}, {limits.candidates} candidates, {limits.body_bytes:,} bytes per request, "
             + (f"{limits.requests_a_minute:,} requests" if limits.requests_a_minute else "no limit on requests")
-            + f" per minute and client; {limits.waiting} large requests are answered in turn, further ones get 503.",
+            + f" per minute and client; {limits.waiting} large requests are processed in turns; further ones get 503.",
             routes=app.routes,
         )
         schema["components"]["schemas"] |= record_schemas("#/components/schemas/")

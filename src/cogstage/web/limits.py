@@ -49,7 +49,11 @@ class BodyLimit:
             more = message.get("more_body", False)
             if len(received) > self.most:
                 await refuse(
-                    send, 413, "body_too_large", f"a request may have {self.most} bytes", {"connection": "close"}
+                    send,
+                    413,
+                    "body_too_large",
+                    f"a request can have at most {self.most} bytes",
+                    {"connection": "close"},
                 )
                 return
         handed = False
@@ -141,7 +145,7 @@ class Metrics:
         self._buckets: dict[str, list[int]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Measure, or answer /metrics."""
+        """Measure a request, or answer ``/metrics``."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

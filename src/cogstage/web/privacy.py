@@ -30,19 +30,19 @@ def without_counts(record: T) -> T:
 
 
 def privacy_warning(privacy: str, required: bool, hidden: bool) -> str | None:
-    """What to say before a model is served; raises if private counts are ``required`` and these are not.
+    """Return a warning to show before a model is served; raise if protection is ``required`` and missing.
 
-    ``privacy`` is what the model's provenance says of its graph; ``hidden`` whether counts are kept from readers.
+    ``privacy`` is the protection recorded in the model's provenance; ``hidden`` says whether counts are hidden.
     """
     if privacy not in ("", "none"):
         return None
     if required:
         raise UsageError(
-            "the counts behind this model were never suppressed, and `require_private` asks for it; build the graph"
+            "the counts of this model are not protected, but `require_private` is set; build the graph"
             " with `suppress_below` 11 or `private`, and train again"
         )
-    shown = "Counts are hidden, but predictions still rest on them" if hidden else "Readers will see them"
+    shown = "Counts are hidden, but predictions still depend on them" if hidden else "All users can see the counts"
     return (
-        "The counts behind this model were never suppressed. That is right for public text. If they come from patients,"
+        "The counts of this model are not protected. This is fine for public text. If they come from patients,"
         f" build the graph with `suppress_below` 11 or `private`. {shown}."
     )

@@ -151,7 +151,7 @@ class AllowedHosts:
                     send,
                     400,
                     "host_not_allowed",
-                    "This server does not answer to that host name. Whoever runs it can allow the name.",
+                    "This server does not accept this host name. Its administrator can allow it.",
                 )
                 return
         await self.app(scope, receive, send)
@@ -176,7 +176,7 @@ class SameOrigin:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] not in SAFE_METHODS and self._foreign(Headers(scope=scope)):
-            await refuse(send, 403, "cross_site", "This change was asked for by another site.")
+            await refuse(send, 403, "cross_site", "This change was requested by another site.")
             return
         await self.app(scope, receive, send)
 

@@ -42,11 +42,11 @@ class Limits:
     def check_cost(self, pairs: int, k: int) -> None:
         """Raise if a request asks for too much."""
         if k > self.rationales:
-            raise UsageError(f"k may be at most {self.rationales}, not {k}")
+            raise UsageError(f"k can be at most {self.rationales}, not {k}")
         if pairs * (1 + k) > self.cost:
             raise TooExpensive(
                 f"{pairs:,} pairs with {k} reasons each cost pairs × (1 + k) = {pairs * (1 + k):,};"
-                f" a request may cost {self.cost:,}: ask for fewer pairs or fewer reasons"
+                f" the limit is {self.cost:,}; request fewer pairs or fewer reasons"
             )
 
 
@@ -94,7 +94,7 @@ class Service:
     def load(
         cls, path: Path, limits: Limits | None = None, hide_counts: bool = False, corrections: Path | None = None
     ) -> Service:
-        """Read a model folder."""
+        """Create a service from a model folder."""
         return cls(CogStage.load(path), limits, hide_counts, corrections)
 
     @property
@@ -227,7 +227,7 @@ class Service:
     ) -> list[Prediction]:
         """The likeliest partners of a term; indications among what a drug causes may be dropped, or listed alone."""
         if (head is None) == (tail is None):
-            raise UsageError("discover needs a head or a tail, and not both")
+            raise UsageError("discover needs a head or a tail, not both")
         self.limits.check_cost(top, k)
         side, text = ("head", head) if head is not None else ("tail", tail)
         ranking = self.ranking(relation, side, self.find(str(text)))

@@ -124,5 +124,7 @@ def check_token(given: str, expected: str) -> None:
     """Raise unless the CSRF token is that of the session."""
     if not hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode()):
         raise PageError(
-            403, "form_token", "The form was out of date or came from elsewhere. Go back, reload the page, try again."
+            403,
+            "form_token",
+            "The form has expired or comes from another site. Go back, reload the page and try again.",
         )

@@ -114,7 +114,7 @@ def live(request: Request, token: Token) -> Response:
 
 @router.post("/close")
 def close(request: Request, fields: Fields, token: Token) -> Response:
-    """Take no more answers."""
+    """Close the study to new answers."""
     check_token(fields.get(FORM_FIELD, ""), token)
     site_of(request).opened.answers.close()
     return RedirectResponse("/admin", 303)
@@ -122,7 +122,7 @@ def close(request: Request, fields: Fields, token: Token) -> Response:
 
 @router.post("/reopen")
 def reopen(request: Request, fields: Fields, token: Token) -> Response:
-    """Take answers again."""
+    """Open the study to answers again."""
     check_token(fields.get(FORM_FIELD, ""), token)
     site_of(request).opened.answers.reopen()
     return RedirectResponse("/admin", 303)
@@ -196,7 +196,7 @@ def _days(fields: dict[str, str]) -> int:
     try:
         return int(fields.get("days", "30"))
     except ValueError:
-        raise UsageError("the days a link lasts are a whole number") from None
+        raise UsageError("the number of days must be a whole number") from None
 
 
 def _show_links(request: Request, invitations: Sequence[Invitation]) -> Response:
@@ -224,7 +224,7 @@ def _flash(cookie: str, token: str) -> str:
             return text.decode("utf-8", "replace")
     except ValueError:
         pass
-    raise PageError(400, "bad_cookie", f"The cookie {FLASH_COOKIE} is not from this server. Please delete it.")
+    raise PageError(400, "bad_cookie", f"The cookie {FLASH_COOKIE} was not set by this server. Please delete it.")
 
 
 def _signature(text: bytes, token: str) -> str:

@@ -59,10 +59,10 @@ def _to_start(request: Request, error: Exception) -> Response:
 
 
 def _closed(request: Request, error: Exception) -> Response:
-    return error_answer(request, 409, "closed", "The study is closed. What you saved before is kept.")
+    return error_answer(request, 409, "closed", "The study is closed. Your saved answers are kept.")
 
 
 def _to_sign_in(request: Request, error: Exception) -> Response:
     if wants_json(request) or request.method != "GET":
-        return error_answer(request, 401, "not_administrator", "This needs the administrator's sign-in.")
+        return error_answer(request, 401, "not_administrator", "Please sign in as administrator.")
     return RedirectResponse("/admin/sign-in", 303)

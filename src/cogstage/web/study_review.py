@@ -101,7 +101,7 @@ def _holder(request: Request, ticket: str) -> Reviewer:
         raise PageError(
             404,
             "unknown_link",
-            "This link is not valid, or not valid any more. Please ask the person who sent it for a new one.",
+            "This link is invalid or has expired. Please ask the person who sent it for a new one.",
         )
     return person
 
@@ -281,7 +281,7 @@ def leave(request: Request, fields: Fields, who: Person) -> Response:
 def _form(request: Request, who: SignedIn, position: int) -> BlindForm:
     form = site_of(request).opened.answers.form(who.person.id, position) if 0 < position < 100_000 else None
     if form is None:
-        raise PageError(404, "no_such_case", "There is no such case.")
+        raise PageError(404, "no_such_case", "This case does not exist.")
     return form
 
 

@@ -81,11 +81,11 @@ def _candidates(service: Service, node: int) -> list[dict[str, Any]]:
 def _reliability(facts: int, neighbours: int, hidden: bool) -> dict[str, Any]:
     if neighbours < FEW_NEIGHBOURS:
         level = "Weak basis."
-        words = "It was counted together with few other terms, so the model knows little about which terms resemble it."
+        words = "It co-occurs with few other terms, so similar terms cannot be determined reliably."
     elif facts < FEW_FACTS:
         level = "Fair basis."
-        words = "It was counted often enough, but few facts about it are known. Most reasons will be assumptions."
+        words = "It has enough counts but few known facts, so most reasons are assumptions."
     else:
         level = "Good basis."
-        words = "It was counted often enough, and several facts about it are known."
+        words = "It has enough counts and several known facts."
     return {"level": level, "words": words, "facts": facts, "neighbours": None if hidden else neighbours}

@@ -49,7 +49,7 @@ class Turns:
         """Join the queue, or raise :class:`Busy`."""
         with self._changed:
             if self._inside >= self.waiting:
-                raise Busy(f"{self.waiting} large requests are being answered already; try again in a few seconds")
+                raise Busy(f"{self.waiting} large requests are already being processed; try again in a few seconds")
             self._inside += 1
 
     def leave(self) -> None:

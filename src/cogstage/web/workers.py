@@ -102,7 +102,7 @@ def serve(build: Callable[[], Any], listener: socket.socket, workers: int, ready
             quick = quick + 1 if time.monotonic() - begun < QUICK_DEATH else 0
             if quick > 2 * workers:
                 stop(signal.SIGTERM, None)
-                raise CogstageError("workers die as soon as they start; run with one of `workers` to see why")
+                raise CogstageError("workers fail at start; run with `workers` 1 to see the error")
             start()
 
 

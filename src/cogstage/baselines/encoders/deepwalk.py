@@ -50,10 +50,10 @@ class DeepWalkEncoder:
         except ImportError:
             raise CogstageError("DeepWalk needs gensim: pip install 'cogstage[baselines]'") from None
 
-        progress.start("walks")
+        progress.start("Random walks")
         walks = self.walk(graph, seed)
         progress.done(f"{walks.shape[0]:,} walks of {walks.shape[1]} terms")
-        progress.start("skip-gram over the walks")
+        progress.start("Skip-gram over the walks")
         model = Word2Vec(
             Sentences(walks, graph.n_nodes),
             vector_size=self.dimension,

@@ -31,7 +31,7 @@ class NtnLogit(nn.Module):
 
 @dataclass
 class NtnScorer(PairClassifier):
-    """The neural tensor network."""
+    """Neural tensor network: a bilinear tensor layer and a linear layer with tanh."""
 
     slices: int = 4
     """k."""

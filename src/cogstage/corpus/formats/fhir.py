@@ -79,7 +79,7 @@ class FhirReader(Reader):
 
     @classmethod
     def recognises(cls, sample: Sample) -> int:
-        """JSON with resources."""
+        """Return 2 for JSON that contains FHIR resources, otherwise 0."""
         return 2 * int(sample.suffix in cls.suffixes and '"resourceType"' in sample.beginning)
 
     def __init__(

@@ -39,7 +39,6 @@ class MedlineReader(Reader):
 
     @classmethod
     def recognises(cls, sample: Sample) -> int:
-        """XML of PubMed."""
         marks = ("<PubmedArticle", "<MedlineCitation", "Pubmed")
         return 2 * int(sample.suffix in XML and any(mark in sample.beginning for mark in marks))
 

@@ -18,7 +18,7 @@ _PASSAGE = re.compile(r"([^|\t]+)\|([ta])\|(.*)", re.DOTALL)
 
 @dataclass
 class _Citation:
-    """A document under way."""
+    """Passages and annotations of the document that is being read."""
 
     doc_id: str
     where: str

@@ -53,7 +53,6 @@ class TableReader(Reader):
 
     @classmethod
     def recognises(cls, sample: Sample) -> int:
-        """Any table."""
         return int(sample.suffix in FORMATS)
 
     def __init__(

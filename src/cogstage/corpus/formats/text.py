@@ -14,19 +14,18 @@ class TextReader(Reader):
     """A folder or archive of ``.txt`` files; a document's identifier is the file's name without its ending."""
 
     format = "text"
-    title = "plain text files, a document each"
+    title = "plain text files, one document per file"
     suffixes = (".txt", ".text")
 
     @classmethod
     def recognises(cls, sample: Sample) -> int:
-        """A file of text."""
         return int(sample.suffix in cls.suffixes)
 
     def _read(self, path: Path) -> Iterator[Document]:
         with open_text(path, self.meter) as handle:
             text = handle.read(LONGEST_LINE + 1)
         if len(text) > LONGEST_LINE:
-            self.bad.report(f"{path}: a text of more than {LONGEST_LINE:,} characters, which is the limit")
+            self.bad.report(f"{path}: text longer than the limit of {LONGEST_LINE:,} characters")
         elif not text.strip():
             self.bad.notice("files without text")
         else:

@@ -13,7 +13,7 @@ class CountedTogether:
     """Share of the reasons whose two terms have an edge in the graph."""
 
     name = "counted_together"
-    title = "reasons whose two terms were counted together"
+    title = "reasons whose two terms co-occur"
 
     def values(self, predictions: Sequence[Prediction]) -> np.ndarray:
         """One value per prediction; NaN without reasons."""

@@ -13,7 +13,7 @@ class OpposingReasons:
     """1 for a prediction with a reason on the other side, 0 for one without."""
 
     name = "opposing_reasons"
-    title = "predictions with a reason for the other side"
+    title = "predictions with a reason against the answer"
 
     def values(self, predictions: Sequence[Prediction]) -> np.ndarray:
         """One value per prediction; NaN without reasons."""

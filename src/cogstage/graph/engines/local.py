@@ -180,7 +180,7 @@ class RunWriter:
             self.write()
 
     def write(self) -> None:
-        """Write what is held."""
+        """Write the buffered rows to disk as one sorted run."""
         if self.last > self.first:
             self.work.add_run(join_found(self._held, self.n_known), self.first, self.last, self._documents)
         self.first, self._held, self._rows, self._documents = self.last, [], 0, 0

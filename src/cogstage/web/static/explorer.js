@@ -105,7 +105,7 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
       await navigator.clipboard.writeText(field.value);
       status.textContent = "The link was copied.";
     } catch {
-      status.textContent = "Press Ctrl+C to copy the marked link.";
+      status.textContent = "Press Ctrl+C to copy the selected link.";
     }
   });
 }
