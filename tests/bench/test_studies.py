@@ -82,6 +82,26 @@ def test_time_split_measures_later_facts_and_goes_on_where_it_stopped(data: Path
     assert all(path.stat().st_mtime_ns == before[path] for path in cells)
 
 
+@pytest.mark.slow
+def test_a_random_split_reports_later_facts_apart(data: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    arguments = ["time_split", "--data", str(data), "--out", str(tmp_path), "--folder", str(folder), "--seeds", "1"]
+    arguments += ["--cuts", "2014", "--unsure", "2016", "--methods", "ppmi", "--random"]
+    assert front.main(arguments) == front.DONE
+    (row,) = written(tmp_path, "time_split_random")["rows"]
+    graph, built = Graph.load(folder / "graph-2014"), Dataset.load(folder / "data-2014-random")
+    stated = time_split.stated_in(folder / "facts-2014.tsv", graph, "causes")
+    dev, ppmi = built.pairs("causes", "dev"), graph.ppmi()
+    pairs = list(zip(dev.head.tolist(), dev.tail.tolist(), dev.label.tolist(), strict=True))
+    facts = [ppmi[h, t] for h, t, label in pairs if label and stated[h, t] > 2014]
+    negatives = [ppmi[h, t] for h, t, label in pairs if not label]
+    assert facts  # later facts are among the pairs of every split
+    wins = sum((f > n) + 0.5 * (f == n) for f in facts for n in negatives)
+    expected = wins / len(facts) / len(negatives)
+    assert expected != 0.5
+    assert abs(row["stated after the cut"] - 0.5) == pytest.approx(abs(expected - 0.5), abs=1e-4)  # of either sign
+
+
 class ByNumber:
     """Scores a pair by its ids, so that the best are known."""
 
