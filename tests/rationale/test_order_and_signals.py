@@ -35,6 +35,7 @@ from cogstage.tables import read_rows
 from cogstage.web.explorer_app import create_explorer_app
 from cogstage.web.service import Service
 
+pytestmark = pytest.mark.slow  # records are counted and a model is trained until it learns their order
 PLAN = Plan(classes=12, members=4, joined=3, patients=2500, held_out=0.25)
 QUICK = {
     "dimension": 32,
