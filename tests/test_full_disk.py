@@ -79,6 +79,7 @@ def test_one_line_and_nothing_left(
         assert left == [disk / "filler"]  # beside what `graph build --resume` needs
 
 
+@pytest.mark.slow
 def test_training_goes_on_once_there_is_room(
     inputs: dict[str, Path], tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

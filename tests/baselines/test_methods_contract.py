@@ -28,6 +28,11 @@ LEARNED = (*EVERY, *FRESH, *resolver.MODERN)
 MODERN = resolver.MODERN
 
 
+def methods(*names: str) -> list[Any]:
+    """The names as parameters; two of the models that PyKEEN trains take seconds each."""
+    return [pytest.param(n, marks=pytest.mark.slow if n.endswith(("rotate", "tucker")) else ()) for n in names]
+
+
 @pytest.fixture(scope="module")
 def known() -> tuple[Graph, Dataset]:
     return planted_communities()
@@ -139,7 +144,7 @@ def test_scorer(name: str, known: tuple[Graph, Dataset]) -> None:
     assert scorer.scores(test.head[:0], test.tail[:0]).shape == (0,)
 
 
-@pytest.mark.parametrize("name", [*resolver.FLOOR, "repel+distmult", "svd+ntn+fresh", "complex", "svd+rotate"])
+@pytest.mark.parametrize("name", methods(*resolver.FLOOR, "repel+distmult", "svd+ntn+fresh", "complex", "svd+rotate"))
 def test_method(name: str, known: tuple[Graph, Dataset]) -> None:
     graph, data = known
     method = fitted(name, graph, data, seed=2)
@@ -153,13 +158,13 @@ def test_method(name: str, known: tuple[Graph, Dataset]) -> None:
     assert np.array_equal(found, fitted(name, graph, data, seed=2).scores(test.head, test.tail, "may_treat"))
 
 
-@pytest.mark.parametrize("name", LEARNED)
+@pytest.mark.parametrize("name", methods(*LEARNED))
 def test_learns_the_planted_relation(name: str, known: tuple[Graph, Dataset], store: VectorStore) -> None:
     # half of all typed pairs hold here, so that half of the fresh negatives are wrong
     assert auroc(name, *known, store) >= (0.75 if name in FRESH else 0.9)
 
 
-@pytest.mark.parametrize("name", [*LEARNED, *resolver.FLOOR])
+@pytest.mark.parametrize("name", methods(*LEARNED, *resolver.FLOOR))
 def test_learns_nothing_from_shuffled_labels(name: str, shuffled: tuple[Graph, Dataset], store: VectorStore) -> None:
     assert abs(auroc(name, *shuffled, store) - 0.5) <= 0.05
 
@@ -257,7 +262,7 @@ class ReviewerStatus(FittingView):
         raise LeakageError("a baseline asked for known facts")
 
 
-@pytest.mark.parametrize("name", [*resolver.FLOOR, *EVERY[::3], "svd+rescal+fresh", "svd+rotate"])
+@pytest.mark.parametrize("name", methods(*resolver.FLOOR, *EVERY[::3], "svd+rescal+fresh", "svd+rotate"))
 def test_sees_nothing_but_what_it_may(name: str, known: tuple[Graph, Dataset]) -> None:
     """The test labels turned round change no score; a view that refuses more than it must is enough."""
     graph, data = known

@@ -6,11 +6,11 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cogstage.corpus.annotate import Annotator
-from cogstage.corpus.lexicon import Entry, Lexicon
+from cogstage.corpus.lexicon import Entry, Lexicon, is_exact
 from cogstage.corpus.tokens import TOKEN, casefold_token, casefold_tokens, normalise, sentence_breaks
 
 
@@ -105,15 +105,19 @@ def test_the_compiled_pass_says_the_same(batch: list[str], found: list[str]) -> 
 
 
 @settings(max_examples=200, deadline=None)
+@example("ó", ["Ó"])
 @given(st.text(max_size=60), st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=4))
 def test_any_text_at_all(text: str, found: list[str]) -> None:
     found = list({casefold_tokens(term): term for term in found if casefold_tokens(term)}.values())
-    if not found:
-        return
-    lexicon = lexicon_of(*found)
-    mentions = Annotator(lexicon, context=False).annotate(text)
-    assert [lexicon.terms[m.term_id] for m in mentions] == [" ".join(t.split()) for *_, t in brute_force(text, found)]
-    assert all(0 <= m.start < m.end <= len(text) for m in mentions)
+    folded = [term for term in found if not is_exact(" ".join(normalise(term).split()))]
+    for any_case, some in ((True, found), (False, folded)):  # abbreviations as written: test_lexicon_case.py
+        if not some:
+            continue
+        lexicon = lexicon_of(*some, any_case=any_case)
+        mentions = Annotator(lexicon, context=False).annotate(text)
+        expected = [" ".join(term.split()) for *_, term in brute_force(text, some)]
+        assert [lexicon.terms[m.term_id] for m in mentions] == expected
+        assert all(0 <= m.start < m.end <= len(text) for m in mentions)
 
 
 def test_shorter_terms_that_a_character_matcher_with_a_boundary_filter_loses() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import math
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import cogstage
+from cogstage.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -48,12 +48,8 @@ def test_readme_commands_exist() -> None:
                 break
             words.append(word)
         options = set(re.findall(r"(?<= )--[a-z-]+", line))
-        done = subprocess.run(
-            [sys.executable, "-c", "from cogstage.cli.main import run; run()", *words, "--help"],
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, f"cogstage {' '.join(words)}: {done.stderr}"
+        done = CliRunner().invoke(app, [*words, "--help"])
+        assert done.exit_code == 0, f"cogstage {' '.join(words)}: {done.output}"
         assert not {option for option in options if option not in done.stdout}, f"cogstage {line}"
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from cogstage.cli import main
 from cogstage.cli.main import app
 from cogstage.graph.cooccurrence import Graph
 
@@ -26,11 +26,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*arguments: str) -> tuple[int, str, str]:
-    """The command in a process of its own: exit code, output, errors."""
-    command = [sys.executable, "-c", "from cogstage.cli.main import run; run()", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout, done.stderr
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command in this process: exit code, output, errors."""
+
+    def run_here(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main.run(list(arguments))
+        return int(ended.value.code or 0), *capfd.readouterr()
+
+    return run_here
 
 
 def test_build_info_and_plot(folder: Path) -> None:
@@ -50,7 +58,7 @@ def test_build_info_and_plot(folder: Path) -> None:
     assert "Aspirin - Fever" in plain.stdout
 
 
-def test_import_edges(folder: Path) -> None:
+def test_import_edges(folder: Path, run: Run) -> None:
     (folder / "edges.csv").write_text("source,target,count\na,b,2\nb,c,x\n", encoding="utf-8")
     code, out, err = run("graph", "import", "edges", "edges.csv", "--out", "g")
     assert (code, out) == (1, "")
@@ -74,7 +82,7 @@ def test_import_edges(folder: Path) -> None:
         (["graph", "info", "notes.csv"], "is not a folder"),
     ],
 )
-def test_wrong_use_is_one_line_and_code_two(folder: Path, arguments: list[str], message: str) -> None:
+def test_wrong_use_is_one_line_and_code_two(folder: Path, run: Run, arguments: list[str], message: str) -> None:
     code, _, err = run(*arguments)
     assert code == 2
     assert message in err
@@ -82,7 +90,7 @@ def test_wrong_use_is_one_line_and_code_two(folder: Path, arguments: list[str], 
     assert err.count("\n") == 1
 
 
-def test_empty_and_duplicate_lexicons(folder: Path) -> None:
+def test_empty_and_duplicate_lexicons(folder: Path, run: Run) -> None:
     (folder / "terms.tsv").write_text("term\tconcept\n", encoding="utf-8")
     code, _, err = run("graph", "build", "notes.csv", "--lexicon", "terms.tsv", "--out", "g")
     assert code == 1
@@ -94,7 +102,7 @@ def test_empty_and_duplicate_lexicons(folder: Path) -> None:
     assert not (folder / "g").exists()
 
 
-def test_a_stop_list_needs_a_lexicon(tmp_path: Path) -> None:
+def test_a_stop_list_needs_a_lexicon(tmp_path: Path, run: Run) -> None:
     (tmp_path / "notes.tsv").write_text("doc_id\tcodes\n1\ta;b\n")
     (tmp_path / "stop.txt").write_text("a\n")
     words = ["graph", "build", tmp_path / "notes.tsv", "--stop-list", tmp_path / "stop.txt", "--out", tmp_path / "out"]

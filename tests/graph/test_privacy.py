@@ -131,7 +131,13 @@ def test_private_graph_says_what_was_done_and_nothing_exact(tmp_path: Path) -> N
 def test_an_unfinished_private_build_tells_no_patient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its work is for its owner alone, under hashes that cannot be guessed back, and goes when the build is done."""
     notes = tmp_path / "notes.jsonl"
-    notes.write_text("".join(f'{{"doc_id": "{n}", "patient_id": "P{n}", "text": "gout fever"}}\n' for n in range(60)))
+    patients = [f"patient {n:03d}" for n in range(60)]  # long enough not to stand among random bytes by chance
+    notes.write_text(
+        "".join(
+            f'{{"doc_id": "{n}", "patient_id": "{patient}", "text": "gout fever"}}\n'
+            for n, patient in enumerate(patients)
+        )
+    )
     lexicon, work = Lexicon.build([Entry("gout"), Entry("fever")]), tmp_path / ".graph.work"
     options = BuildOptions(private=PrivacyOptions(2.0, 1e-6, 3))
     with monkeypatch.context() as patch:
@@ -141,10 +147,10 @@ def test_an_unfinished_private_build_tells_no_patient(tmp_path: Path, monkeypatc
     assert work.stat().st_mode & 0o777 == 0o700
     held = b"".join(path.read_bytes() for path in work.rglob("*") if path.is_file() and path.suffix == ".npy")
     assert held
-    for n in range(60):
-        assert f"P{n}".encode() not in held
+    for patient in patients:
+        assert patient.encode() not in held
         for kind in ("patient", "group", "unit"):  # without the secret of this build nobody gets these numbers
-            assert number_of(kind, f"P{n}").to_bytes(8, "little") not in held
+            assert number_of(kind, patient).to_bytes(8, "little") not in held
     build_graph(notes, tmp_path / "graph", lexicon, options, resume=True)
     assert not work.exists()
 

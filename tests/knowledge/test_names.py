@@ -98,6 +98,7 @@ def test_nine_in_ten_names_are_matched_however_they_are_written(kind: str) -> No
     assert len(wrong) <= 0.1 * len(written), wrong
 
 
+@pytest.mark.slow
 def test_names_of_the_embedded_graph_are_placed_however_they_are_written() -> None:
     """The benchmark's messy table, with every twentieth name: its ways of writing know nothing of the rules."""
     from benchmarks.name_matching import KINDS, measure

@@ -156,6 +156,7 @@ def test_folder_of_something_else(small: tuple[Graph, Dataset], tmp_path: Path) 
         CogStage.load(tmp_path / "nowhere")
 
 
+@pytest.mark.slow
 def test_train_command(small: tuple[Graph, Dataset], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     graph, data = save_both(*small, tmp_path)
     out = tmp_path / "model"
@@ -222,6 +223,7 @@ def exit_code(arguments: list[str]) -> int:
     return int(caught.value.code or 0)
 
 
+@pytest.mark.slow
 def test_unfinished_training_says_how_to_go_on(
     small: tuple[Graph, Dataset], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

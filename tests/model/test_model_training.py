@@ -31,6 +31,7 @@ from cogstage.training.measures import dev_measures
 from cogstage.training.sampling import Sampler
 from cogstage.triples import UsualTypes, usual_types
 
+TWO_EPOCHS = {**QUICK, "decision_epochs": 2}
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 
 
@@ -68,7 +69,7 @@ def parameters(model: CogStage) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("preset", ["default", "paper"])
 def test_same_seed_same_bits(small: tuple[Graph, Dataset], preset: str) -> None:
-    options = SMALL if preset == "default" else {**PAPER, "epochs": 1}
+    options = TWO_EPOCHS if preset == "default" else {**PAPER, "epochs": 1}
     first, second = (CogStage("may_treat", preset=preset, seed=3, **options).fit(*small) for _ in range(2))
     for name, value in parameters(first).items():
         assert torch.equal(value, parameters(second)[name]), name
@@ -360,9 +361,9 @@ def test_numbers_that_explode_stop_training(
     monkeypatch.setattr(Decision, "forward", broken)
     state = tmp_path / "state"
     with pytest.raises(CogstageError, match=r"L_p is no longer a number in round .* last good checkpoint is in"):
-        CogStage("may_treat", **SMALL).fit(*small, checkpoint=state, checkpoint_every=0.0)
+        CogStage("may_treat", **TWO_EPOCHS).fit(*small, checkpoint=state, checkpoint_every=0.0)
     monkeypatch.undo()
-    model = CogStage("may_treat", **SMALL).fit(*small, checkpoint=state, resume=True)
+    model = CogStage("may_treat", **TWO_EPOCHS).fit(*small, checkpoint=state, resume=True)
     assert all(torch.isfinite(p).all() for p in parameters(model).values())
 
 
@@ -373,7 +374,7 @@ def test_trace_and_progress(small: tuple[Graph, Dataset], tmp_path: Path) -> Non
         def done(self, note: str = "") -> None:
             said.append(note)
 
-    model = CogStage("may_treat", **{**QUICK, "decision_epochs": 2})
+    model = CogStage("may_treat", **TWO_EPOCHS)
     model.fit(*small, trace=tmp_path / "deep" / "trace.jsonl", progress=Listening())
     lines = [json.loads(line) for line in (tmp_path / "deep" / "trace.jsonl").read_text().splitlines()]
     epochs = [line for line in lines if line["stage"] == "epoch"]
@@ -399,7 +400,7 @@ def test_all_relations_share_stages(small: tuple[Graph, Dataset]) -> None:
 @pytest.mark.parametrize("preset", ["default", "paper"])
 def test_closed_world_trains(small: tuple[Graph, Dataset], preset: str) -> None:
     graph, dataset = small
-    options = SMALL if preset == "default" else {**PAPER, "epochs": 1, "assumptions": 20}
+    options = TWO_EPOCHS if preset == "default" else {**PAPER, "epochs": 1, "assumptions": 20}
     model = CogStage("may_treat", world="closed", preset=preset, **options).fit(graph, dataset)
     test = dataset.pairs("may_treat", "test")
     reasons = [r for record in model.predict_batch(test.head, test.tail, "may_treat") for r in record.reasons]

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from benchmarks.order_in_time import Plan, write_hospital
 from fastapi.testclient import TestClient
+from filelock import FileLock
 from scipy.stats.contingency import odds_ratio
 
 from cogstage.cli.main import run
@@ -34,6 +35,7 @@ from cogstage.tables import read_rows
 from cogstage.web.explorer_app import create_explorer_app
 from cogstage.web.service import Service
 
+pytestmark = pytest.mark.slow  # records are counted and a model is trained until it learns their order
 PLAN = Plan(classes=12, members=4, joined=3, patients=2500, held_out=0.25)
 QUICK = {
     "dimension": 32,
@@ -57,19 +59,29 @@ class Hospital(NamedTuple):
     folder: Path
 
 
-@pytest.fixture(scope="module")
-def hospital(tmp_path_factory: pytest.TempPathFactory) -> Hospital:
-    folder = tmp_path_factory.mktemp("hospital")
+def make_hospital(folder: Path) -> None:
+    """Records, graph, data set and model."""
+    folder.mkdir(exist_ok=True)
     write_hospital(PLAN, folder)
     options = BuildOptions(unit="patient-window", window=None, per="patient", order=True)
     build_graph(folder / "records.csv", folder / "graph", options=options)
     graph = Graph.load(folder / "graph")
     held_out = HoldOut.read(folder / "tested.tsv")
     data = build_dataset(graph, facts_from_table(folder / "facts.tsv"), folder / "data", hold_out=held_out, minimum=20)
+    CogStage(**QUICK).fit(graph, data).save(folder / "model")
+
+
+@pytest.fixture(scope="module")
+def hospital(shared_folder: Path) -> Hospital:
+    """Made once for all processes of a test run."""
+    folder = shared_folder / "hospital-with-order"
+    with FileLock(f"{folder}.lock"):
+        if not (folder / "model").exists():
+            make_hospital(folder)
+    graph, data = Graph.load(folder / "graph"), Dataset.load(folder / "data")
     rows = list(read_rows(folder / "tested.tsv", ["head", "tail", "relation"]))
     head, tail = (np.array([graph.vocabulary.index[str(row[end])] for row in rows]) for end in ("head", "tail"))
     causes = np.array([row["relation"] == "causes" for row in rows])
-    CogStage(**QUICK).fit(graph, data).save(folder / "model")
     return Hospital(graph, data, head, tail, causes, CogStage.load(folder / "model"), folder)
 
 

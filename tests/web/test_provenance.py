@@ -23,6 +23,7 @@ from cogstage.rationale.text import prediction_text
 from cogstage.web.explorer_app import create_explorer_app
 from cogstage.web.service import Service
 
+pytestmark = pytest.mark.slow  # every command from documents to an evaluated model
 TOPICS, EACH, DOCUMENTS = 5, 8, 900
 
 
@@ -188,7 +189,6 @@ def test_figures_are_kept_of_the_model_itself_alone(pipeline: Path, tmp_path: Pa
         assert "--keep" in str(result.exception)
 
 
-@pytest.mark.slow
 def test_a_reader_opens_the_sentences_and_the_curve(
     service: Service, pipeline: Path, tmp_path: Path, chromium: None
 ) -> None:
