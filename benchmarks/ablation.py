@@ -10,6 +10,8 @@ dev facts of other relations with fitting types. Figures are macro averages over
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from torch import Tensor
 from benchmarks.harness import parser, report
 from cogstage.model.config import Config
 from cogstage.model.decision import Decision, WeighedReasons
+from cogstage.model.network import PreparedRecognition
 from cogstage.model.recognition import features
 from cogstage.training.fitting import few_threads, prepare
 from cogstage.training.sampling import PairBatch
@@ -129,33 +132,33 @@ class OwnRelation(Decision):
 class EqualWeights(Decision):
     """Every association weighs the same, however like it is."""
 
-    def forward(self, likeness: Tensor, score: Tensor, known: Tensor, pair: Tensor, q: int) -> WeighedReasons:
+    def forward(self, likeness: Tensor, lifted: Tensor, known: Tensor, pair: Tensor, q: int) -> WeighedReasons:
         """As if all were equally like."""
-        return super().forward(torch.zeros_like(likeness), score, known, pair, q)
+        return super().forward(torch.zeros_like(likeness), lifted, known, pair, q)
 
 
 class NoPpmi(Decision):
     """How often the pair itself occurs together does not count."""
 
-    def forward(self, likeness: Tensor, score: Tensor, known: Tensor, pair: Tensor, q: int) -> WeighedReasons:
+    def forward(self, likeness: Tensor, lifted: Tensor, known: Tensor, pair: Tensor, q: int) -> WeighedReasons:
         """As if no pair occurred together."""
-        return super().forward(likeness, score, known, pair * torch.tensor([0.0, 1.0]), q)
+        return super().forward(likeness, lifted, known, pair * torch.tensor([0.0, 1.0]), q)
 
 
 class NoSimilarity(Decision):
     """Whether the two terms of the pair occur beside the same terms does not count."""
 
-    def forward(self, likeness: Tensor, score: Tensor, known: Tensor, pair: Tensor, q: int) -> WeighedReasons:
+    def forward(self, likeness: Tensor, lifted: Tensor, known: Tensor, pair: Tensor, q: int) -> WeighedReasons:
         """As if no terms were alike."""
-        return super().forward(likeness, score, known, pair * torch.tensor([1.0, 0.0]), q)
+        return super().forward(likeness, lifted, known, pair * torch.tensor([1.0, 0.0]), q)
 
 
 class NoPair(Decision):
     """The counts of the pair itself do not count: reasons alone."""
 
-    def forward(self, likeness: Tensor, score: Tensor, known: Tensor, pair: Tensor, q: int) -> WeighedReasons:
+    def forward(self, likeness: Tensor, lifted: Tensor, known: Tensor, pair: Tensor, q: int) -> WeighedReasons:
         """As if nothing were known of the pair itself."""
-        return super().forward(likeness, score, known, torch.zeros_like(pair), q)
+        return super().forward(likeness, lifted, known, torch.zeros_like(pair), q)
 
 
 def _one_seed(
@@ -180,11 +183,31 @@ def _one_seed(
         yield "no PPMI of the pair itself", row(config, NoPpmi)
         yield "no similarity of the pair itself", row(config, NoSimilarity)
         yield "neither: reasons alone", row(config, NoPair)
+        with _without_lift(training):
+            seen = {kind: training.look_at(pairs) for kind, pairs in contrasts.items()}
+            yield "no lift: a triple counts by its score", row(config)
         for name, changes in RETRAINED.items() if again else ():
             changed = config.replace(**changes)
             training = _first_stages(graph, view, changed, seed)
             seen = {kind: training.look_at(pairs) for kind, pairs in contrasts.items()}
             yield name, _stage_3(training, changed, contrasts, seen, seed)
+
+
+@contextmanager
+def _without_lift(training: StagedTraining) -> Iterator[None]:
+    """Nothing is usual for a term: ŝ = s."""
+    network = training.network
+    ready = network.ready
+
+    def without(*given: Any) -> PreparedRecognition:
+        prepared = ready(*given)
+        return replace(prepared, views=replace(prepared.views, usual=torch.zeros_like(prepared.views.usual)))
+
+    network.ready = without  # type: ignore[method-assign]
+    training._forget()
+    yield
+    del network.ready
+    training._forget()
 
 
 def _first_stages(graph: Any, view: Any, config: Config, seed: int) -> StagedTraining:
