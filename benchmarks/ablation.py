@@ -249,7 +249,7 @@ def _effective(training: StagedTraining, target: int) -> float:
 @torch.no_grad()
 def _recognition(training: StagedTraining, contrasts: dict[str, PairBatch]) -> Figures:
     network = training.network
-    views, figures = network.recognition.views(network.recall.term), {}
+    views, figures = network.recognition.views(*network.recognition.all_towers(network.recall.term)), {}
     for name, pairs in {"AUROC": training.sampler.dev, **contrasts}.items():
 
         def score(rows: np.ndarray, target: int, pairs: PairBatch = pairs) -> np.ndarray:

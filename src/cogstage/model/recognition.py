@@ -24,7 +24,7 @@ from torch.nn import functional as F
 from cogstage.graph.pair_counts import PairCounts
 from cogstage.graph.pair_order import PairOrder
 from cogstage.model.config import Config
-from cogstage.model.fast.memory import late_zeros
+from cogstage.model.fast.memory import late_zeros, let_go
 from cogstage.model.fast.recognition import recognise
 from cogstage.triples import TripleIndex, UsualTypes
 
@@ -46,10 +46,9 @@ class Knowledge:
 
 @dataclass(frozen=True)
 class Views:
-    """What recognition computes once per term: c·a·M_k (V, R, w), a (V, w) and z (V, w)."""
+    """What the scores need of every term: c·a·M_k (V, R, w) and z (V, w)."""
 
     mixed: Tensor
-    head: Tensor
     tail: Tensor
 
 
@@ -120,16 +119,22 @@ class Recognition(nn.Module):
         return total
 
     @torch.no_grad()
-    def views(self, recalled: Tensor) -> Views:
-        """What the scores need of every term, without dropout."""
+    def all_towers(self, recalled: Tensor) -> tuple[Tensor, Tensor]:
+        """a and z of every term, without dropout: υ (V, d) -> (V, w), (V, w)."""
         training = self.training
         self.eval()
         head, tail = (recalled.new_empty(len(recalled), len(bias)) for bias in (self.b_head, self.b_tail))
         for nodes in torch.arange(len(recalled)).tensor_split(-(-len(recalled) // ROWS)):
             head[nodes], tail[nodes] = self.towers(recalled, nodes, nodes)
+            let_go(recalled, self.offset, self.fact_vectors)
         self.train(training)
+        return head, tail
+
+    @torch.no_grad()
+    def views(self, head: Tensor, tail: Tensor) -> Views:
+        """What the scores need, from both towers of every term."""
         wide = self.matrix.transpose(0, 1).reshape(head.shape[1], -1) * self.scale  # (w, R·w)
-        return Views((head @ wide).reshape(len(head), self.relations, -1), head, tail)
+        return Views((head @ wide).reshape(len(head), self.relations, -1), tail)
 
     @torch.no_grad()
     def scores(self, views: Views, left: Tensor, right: Tensor, ppmi: Tensor, order: Tensor | None = None) -> Tensor:
