@@ -45,7 +45,7 @@ def associations(nodes: int, edges: int) -> dict[str, Any]:
     """The associations of a batch of terms, out of all."""
     import torch
 
-    from cogstage.model.recall import Associations
+    from cogstage.model.fast.associations import Associations
 
     torch.manual_seed(0)
     tower, batch, everything = torch.randn(nodes, DIMENSION), torch.arange(BATCH), torch.arange(nodes)

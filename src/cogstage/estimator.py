@@ -105,6 +105,7 @@ class CogStage:
         CogStage
             The model itself. Under ``torchrun``, all processes train it together.
         """
+        from cogstage.model.fast.memory import release
         from cogstage.training.fitting import FitOptions, train
 
         view = data.for_fitting() if isinstance(data, Dataset) else data
@@ -125,6 +126,7 @@ class CogStage:
                 **kept_of_graph(graph),
             )
         )
+        release()
         return self
 
     def _targets(self, view: FittingView) -> list[int]:
@@ -476,6 +478,7 @@ class CogStage:
         path
             Folder to write. An existing model is replaced; any other folder is refused.
         """
+        self.__dict__.pop("predictor", None)  # it holds as much memory again; the next prediction makes it anew
         self.fitted.save(Path(path))
 
     @classmethod

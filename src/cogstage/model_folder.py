@@ -43,7 +43,7 @@ from cogstage.relations import RelationIndex
 from cogstage.reporting.release import TEST_FIGURES, release_markdown
 from cogstage.training.calibration import Calibration
 from cogstage.training.checkpoint import FILE as CHECKPOINT_FILE
-from cogstage.training.checkpoint import put_weights
+from cogstage.training.checkpoint import put_weights, save_tensors
 from cogstage.triples import TripleIndex, Triples, usual_types
 
 VOCABULARY = "vocabulary.parquet"
@@ -153,7 +153,7 @@ class Fitted:
         about = {"seed": self.seed, "preset": self.preset, "privacy": self.privacy, "graph": self.graph_hash}
         with new_folder(path, "model", about, release_markdown) as folder:
             parameters = {name: value.detach().contiguous() for name, value in self.network.named_parameters()}
-            save_file(parameters, folder / FILES[0])
+            save_tensors(parameters, folder / FILES[0])
             config = {
                 "model_version": MODEL_VERSION,
                 "config": self.config.to_dict(),

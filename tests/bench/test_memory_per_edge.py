@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +17,7 @@ import numpy as np
 import pytest
 from benchmarks import memory
 
+from cogstage import scratch
 from cogstage.estimator import CogStage
 from cogstage.graph import cooccurrence, ppmi
 from cogstage.graph.cooccurrence import Graph
@@ -27,6 +30,7 @@ from cogstage.training import staged
 
 FEW, MANY = (memory.Plan(1_200, edges, topics=8, facts=60) for edges in (30_000, 430_000))
 LIMIT = 30  # bytes per edge, half of what a whole process may take
+IN_FILES = 10  # the same where large arrays are in files
 SMALL = {
     "dimension": 4, "tower": 4, "associations": 4, "folds": 2, "recall_passes": 1,
     "recognition_passes": 1, "decision_epochs": 1, "decision_steps": 0,
@@ -75,6 +79,29 @@ def test_an_edge_costs_few_bytes(
     few, many = (peak(command, folders[plan]) for plan in (FEW, MANY))
     per_edge = (many - few) / (MANY.edges - FEW.edges)
     assert 11 < per_edge <= LIMIT  # two terms and a count have 12 bytes; less would say that arrays are not seen
+
+
+def test_training_holds_no_edges_where_files_do(
+    folders: dict[memory.Plan, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, name in ((ppmi, "CHUNK"), (cooccurrence, "CHUNK"), (ppmi, "BLOCK")):
+        monkeypatch.setattr(module, name, 1 << 13)
+    monkeypatch.setattr(staged, "BATCH", 8)
+    monkeypatch.setattr(staged, "HASHED_AT_ONCE", 1 << 13)
+    monkeypatch.setattr(scratch, "SMALL", 0)  # as if every array were large
+    few, many = (peak(train, folders[plan]) for plan in (FEW, MANY))
+    assert (many - few) / (MANY.edges - FEW.edges) <= IN_FILES
+
+
+def test_reading_a_graph_and_a_data_set_does_not_load_pandas(folders: dict[memory.Plan, Path]) -> None:
+    """pyarrow loads it, 60 MB, for most conversions to arrays."""
+    pytest.importorskip("pandas")
+    code = (
+        "import sys; from cogstage import Dataset, Graph;"
+        f"Graph.load({str(folders[FEW] / 'graph')!r}); Dataset.load({str(folders[FEW] / 'data')!r});"
+        "sys.exit('pandas' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_tracing_sees_arrays() -> None:

@@ -16,8 +16,9 @@ from cogstage.graph.pair_counts import PairCounts
 from cogstage.graph.ppmi import Ppmi
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.model.fast import recall as fast_recall
+from cogstage.model.fast.associations import Associations
 from cogstage.model.fast.svd import truncated_svd
-from cogstage.model.recall import Associations, Recall, RecallTargets
+from cogstage.model.recall import Recall, RecallTargets
 from cogstage.training.calibration import Calibration, sigmoid
 from cogstage.training.distributed import Processes
 from cogstage.training.optimiser import Adam

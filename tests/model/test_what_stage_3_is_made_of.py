@@ -31,6 +31,7 @@ def test_associations_are_terms_of_training_facts() -> None:
     known = set(facts.head.tolist()) | set(facts.tail.tolist())
     assert len(known) < graph.n_nodes  # otherwise there is nothing to tell
     dev = data.pairs(view.relations[0], "dev")
+    training._prepare(-1, training.sampler.dev)
     answer = training._answer(dev.head, dev.tail, 0, -1)
     assert set(answer.association.flatten().tolist()) <= known
 

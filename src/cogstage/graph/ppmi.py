@@ -10,9 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from cogstage.graph import ppmi_kernels
+from cogstage.scratch import FileRows, drop
 
 compiled: Any = ppmi_kernels
 CHUNK = 1 << 20  # edges whose logarithms are held at a time
+BLOCK = 1 << 22  # entries of rows that are made together, at least
+PASSES = 16  # over the edges to make all rows, at most
 
 
 @dataclass(frozen=True)
@@ -74,10 +77,11 @@ class Ppmi:
         """The product with a dense matrix (V, m), float64: the same sums in the same order as those of a CSR matrix."""
         return self.times(dense)
 
-    def times(self, dense: np.ndarray, transposed: bool = False) -> np.ndarray:
-        """The product of the matrix, or of its transpose, with a dense one."""
+    def times(self, dense: np.ndarray, transposed: bool = False, out: np.ndarray | None = None) -> np.ndarray:
+        """The product of the matrix, or of its transpose, with a dense one, written to ``out`` if given."""
         dense = np.ascontiguousarray(dense, np.float64)
-        out = np.zeros(dense.shape)
+        out = np.empty(dense.shape) if out is None else out
+        out[:] = 0.0
         for piece in self._pieces():
             compiled.add_product(*piece, transposed, dense, out)
         return out
@@ -85,14 +89,26 @@ class Ppmi:
     def csr(self) -> sp.csr_matrix:
         """All positive values, (V, V) CSR float64; they are computed twice, first to count them."""
         lower, upper, _ = self._rows()
-        return _csr(*self._filled(lower, upper, np.ones(len(self.row)), np.dtype(np.float64)), len(self.row))
+        pointer = np.concatenate([[0], np.cumsum(lower + upper)])
+        parts = self._filled(pointer, lower, np.ones(len(self.row)), 0, len(self.row), np.dtype(np.float64))
+        return _csr(pointer, *parts, len(self.row))
 
-    def shares(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The rows divided by their sums, as CSR arrays: pointer int64 (V+1,), columns int32, float32 values."""
+    def shares(self) -> tuple[np.ndarray, FileRows, FileRows]:
+        """The rows divided by their sums, as CSR arrays: pointer int64 (V+1,), columns int32, float32 values.
+
+        A block of rows is made at a time and written to files.
+        """
         lower, upper, total = self._rows()
         scale = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
-        pointer, columns, values = self._filled(lower, upper, scale, np.dtype(np.float32))
-        return pointer, columns.astype(np.int32, copy=False), values
+        pointer = np.concatenate([[0], np.cumsum(lower + upper)])
+        columns, values = (FileRows((int(pointer[-1]),), kind) for kind in (np.int32, np.float32))
+        block, first = max(BLOCK, int(pointer[-1]) // PASSES), 0
+        while first < len(self.row):
+            last = max(first + 1, int(np.searchsorted(pointer, pointer[first] + block, "right")) - 1)
+            place = slice(int(pointer[first]), int(pointer[last]))
+            columns[place], values[place] = self._filled(pointer, lower, scale, first, last, np.dtype(np.float32))
+            first = last
+        return pointer, columns, values
 
     def lengths(self) -> np.ndarray:
         """The Euclidean length of each row, (V,)."""
@@ -109,22 +125,27 @@ class Ppmi:
         return lower, upper, total
 
     def _filled(
-        self, lower: np.ndarray, upper: np.ndarray, scale: np.ndarray, kind: np.dtype[Any]
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        pointer = np.concatenate([[0], np.cumsum(lower + upper)])
-        indices, data = np.empty(pointer[-1], _index_type(pointer[-1])), np.empty(pointer[-1], kind)
-        upper = pointer[:-1] + lower
-        lower = pointer[:-1].copy()
-        for piece in self._pieces():
-            compiled.fill_rows(*piece, scale, lower, upper, indices, data)
-        return pointer, indices, data
+        self, pointer: np.ndarray, lower: np.ndarray, scale: np.ndarray, first: int, last: int, kind: np.dtype[Any]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Columns and values of the rows ``first`` to ``last``; ``pointer`` (V+1,) says where each row begins."""
+        size = int(pointer[last] - pointer[first])
+        indices, data = np.empty(size, _index_type(int(pointer[-1]))), np.empty(size, kind)
+        below = pointer[first:last] - pointer[first]
+        above = below + lower[first:last]
+        until = int(np.searchsorted(self.source, np.array(last, self.source.dtype)))  # edges after it join later rows
+        for piece in self._pieces(until):
+            compiled.fill_rows(*piece, scale, first, last, below, above, indices, data)
+        return indices, data
 
-    def _pieces(self) -> Iterator[tuple[Any, ...]]:
-        for at in range(0, len(self.source), CHUNK):
-            part = slice(at, at + CHUNK)
+    def _pieces(self, until: int | None = None) -> Iterator[tuple[Any, ...]]:
+        """The edges before ``until`` and their levels, some at a time."""
+        until = len(self.source) if until is None else until
+        for at in range(0, until, CHUNK):
+            part = slice(at, min(at + CHUNK, until))
             level = self.count[part].astype(np.float64)
             level = level / self.scale if self.scale else np.log(level)
             yield self.source[part], self.target[part], level, self.row, self.context, self.shift
+            drop(self.source, self.target, self.count)
 
 
 @dataclass(frozen=True)
@@ -153,6 +174,7 @@ def marginals(source: np.ndarray, target: np.ndarray, count: np.ndarray, n_nodes
         weights = count[part].astype(np.float64)  # exact below 2^53
         for ends in (source[part], target[part]):
             total += np.bincount(ends, weights, n_nodes).astype(np.int64)
+        drop(source, target, count)
     return total
 
 

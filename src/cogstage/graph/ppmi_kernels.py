@@ -39,19 +39,26 @@ def add_squares(source, target, level, row, context, shift, squares):  # type: i
 
 @njit(cache=True, nogil=True)
 def fill_rows(  # type: ignore[no-untyped-def]
-    source, target, level, row, context, shift, scale, lower, upper, indices, data
+    source, target, level, row, context, shift, scale, first, last, lower, upper, indices, data
 ):
-    """Write the positive values times their row's ``scale``; ``lower`` and ``upper`` are free places, and are moved."""
+    """Write the positive values of the rows ``first`` to ``last`` times their row's ``scale``.
+
+    ``lower`` and ``upper`` are free places of these rows, and are moved.
+    """
     for e in range(len(source)):
         i, j = source[e], target[e]
-        value = level[e] - row[i] - context[j] - shift
-        if value > 0:
-            indices[upper[i]], data[upper[i]] = j, value * scale[i]
-            upper[i] += 1
-        value = level[e] - row[j] - context[i] - shift
-        if value > 0:
-            indices[lower[j]], data[lower[j]] = i, value * scale[j]
-            lower[j] += 1
+        if first <= i < last:
+            value = level[e] - row[i] - context[j] - shift
+            if value > 0:
+                place = upper[i - first]
+                indices[place], data[place] = j, value * scale[i]
+                upper[i - first] += 1
+        if first <= j < last:
+            value = level[e] - row[j] - context[i] - shift
+            if value > 0:
+                place = lower[j - first]
+                indices[place], data[place] = i, value * scale[j]
+                lower[j - first] += 1
 
 
 @njit(cache=True, nogil=True)

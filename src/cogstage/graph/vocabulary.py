@@ -106,10 +106,12 @@ class Vocabulary:
     @classmethod
     def read(cls, folder: Path, file: str = "terms.parquet") -> Vocabulary:
         """Read the nodes and synonyms of a graph folder."""
-        columns = pq.read_table(folder / file).to_pydict()
+        with pq.ParquetFile(folder / file) as opened:  # pq.read_table would load pandas where it is installed
+            columns = opened.read().to_pydict()
         synonyms: tuple[tuple[str, int], ...] = ()
         if (folder / "synonyms.parquet").exists():
-            table = pq.read_table(folder / "synonyms.parquet").to_pydict()
+            with pq.ParquetFile(folder / "synonyms.parquet") as opened:
+                table = opened.read().to_pydict()
             synonyms = tuple(zip(table["synonym"], table["id"], strict=True))
         return cls(
             term=tuple(columns["term"]),

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from cogstage.artefact import read_meta, safe_name
 from cogstage.choices import SplitName
 from cogstage.errors import CogstageError, LeakageError, UsageError
+from cogstage.graph.folder import read_columns
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.triples import TripleIndex, Triples
 
@@ -308,14 +309,13 @@ def _labelled(pairs: Mapping[tuple[str, str], Pairs], relation: str, split: str)
 
 
 def _read_pairs(path: Path) -> Pairs:
-    table = pq.read_table(path, columns=["head_id", "tail_id", "label"])
-    head, tail, label = (table.column(name).to_numpy() for name in ("head_id", "tail_id", "label"))
+    head, tail, label = read_columns(path, ("head_id", "tail_id", "label"))
     return Pairs(head.astype(np.int32), tail.astype(np.int32), label.astype(np.int8))
 
 
 def _read_triples(path: Path, relations: tuple[str, ...]) -> Triples:
-    table = pq.read_table(path, columns=["head_id", "relation", "tail_id"])
     index = {relation: number for number, relation in enumerate(relations)}
-    relation = np.array([index[name] for name in table.column("relation").to_pylist()], dtype=np.int16)
-    head, tail = (table.column(name).to_numpy().astype(np.int32) for name in ("head_id", "tail_id"))
-    return Triples(head, relation, tail)
+    with pq.ParquetFile(path) as file:
+        names = file.read(["relation"]).column("relation").to_pylist()
+    head, tail = (column.astype(np.int32) for column in read_columns(path, ("head_id", "tail_id")))
+    return Triples(head, np.array([index[name] for name in names], np.int16), tail)

@@ -14,7 +14,9 @@ from torch import Tensor, nn
 
 from cogstage.model.config import Config
 from cogstage.model.decision import Decision, WeighedReasons, lift
-from cogstage.model.recall import Associations, Recall
+from cogstage.model.fast.associations import Associations
+from cogstage.model.fast.memory import trim
+from cogstage.model.recall import Recall
 from cogstage.model.recognition import Knowledge, Recognition, Views, features
 from cogstage.triples import TripleIndex
 
@@ -75,12 +77,26 @@ class Network(nn.Module):
         make = (Recognition(self.config, len(self.recall.term), self.relations, self.ordered) for _ in range(count))
         self.folds = nn.ModuleList(make)
 
-    def ready(self, candidates: Tensor, facts: TripleIndex, fold: int | None = None) -> PreparedRecognition:
-        """Views and associations as the vectors are now; ``fold`` is the part of the facts not seen."""
+    def ready(
+        self,
+        candidates: Tensor,
+        facts: TripleIndex,
+        fold: int | None = None,
+        asked: tuple[Tensor, Tensor] | None = None,
+    ) -> PreparedRecognition:
+        """Views and associations as the vectors are now; ``fold`` is the part of the facts not seen.
+
+        If the heads and tails that will be ``asked`` about are given, less is held.
+        """
         recognition = self.recognition if fold is None else cast(Recognition, self.folds[fold])
-        views, count = recognition.views(self.recall.term, facts, fold), self.config.associations
-        likest = (Associations(tower, candidates, count) for tower in (views.head, views.tail))
-        return PreparedRecognition(recognition, views, *likest)
+        head, tail = recognition.all_towers(self.recall.term)
+        likest = []
+        for number, tower in enumerate((head, tail)):
+            likest.append(Associations(tower, candidates, self.config.associations))
+            if asked is not None:
+                likest[number].settle(asked[number])
+            trim()
+        return PreparedRecognition(recognition, recognition.views(head, tail, facts, fold), *likest)
 
     def forward(
         self,

@@ -24,10 +24,12 @@ from torch.nn import functional as F
 from cogstage.graph.ppmi import Ppmi
 from cogstage.model.fast.recall import cross_entropy
 from cogstage.model.fast.svd import truncated_svd
+from cogstage.scratch import FileRows
 
 FEW = 4  # facts of a term at which ρ trusts them half as much as it ever does
 BATCH = 512  # nodes per step of L_n
-CHUNK = 1 << 22  # likenesses held at once: 16 MB in float32
+ROWS = 1 << 12  # vectors that are set together
+COLUMNS = 32  # of a product with facts that are computed together
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,8 @@ class RecallTargets:
     """p̂ as sparse rows: row i has ``indices[indptr[i]:indptr[i+1]]`` with ``values`` that sum to 1, or is empty."""
 
     indptr: np.ndarray  # int64 (V+1,)
-    indices: np.ndarray  # int32 (E,)
-    values: np.ndarray  # float32 (E,)
+    indices: np.ndarray | FileRows  # int32 (E,)
+    values: np.ndarray | FileRows  # float32 (E,)
 
     @classmethod
     def from_ppmi(cls, ppmi: Ppmi) -> RecallTargets:
@@ -90,11 +92,12 @@ class Recall(nn.Module):
             return
         left, size, right = truncated_svd(ppmi, dimension, seed)
         for parameter, vectors in ((self.term, left), (self.context, right)):
-            start = vectors * np.sqrt(size)
-            known = torch.from_numpy(np.flatnonzero(np.abs(start).sum(axis=1) > 1e-8))
-            with torch.no_grad():
-                parameter[known] = 0.0
-                parameter[known, :dimension] = torch.from_numpy(start).to(parameter.dtype)[known]
+            for at in range(0, len(vectors), ROWS):
+                start = vectors[at : at + ROWS] * np.sqrt(size)
+                known = np.flatnonzero(np.abs(start).sum(axis=1) > 1e-8)
+                with torch.no_grad():
+                    parameter[at + known] = 0.0
+                    parameter[at + known, :dimension] = torch.from_numpy(start[known]).to(parameter.dtype)
 
 
 @dataclass(frozen=True)
@@ -144,8 +147,9 @@ class _Turned:
     def __matmul__(self, dense: np.ndarray) -> np.ndarray:
         matrix, terms = self.matrix, len(self.matrix.scale)
         product = np.empty((matrix.shape[1], dense.shape[1]))
-        product[:terms] = matrix.ppmi.T @ (matrix.scale[:, None] * dense)
-        product[terms:] = matrix.facts.T @ dense
+        matrix.ppmi.times(np.multiply(matrix.scale[:, None], dense, order="C"), transposed=True, out=product[:terms])
+        for at in range(0, dense.shape[1], COLUMNS):  # the results for all columns would be as large as the product
+            product[terms:, at : at + COLUMNS] = matrix.facts.T @ dense[:, at : at + COLUMNS]
         return product
 
 
@@ -163,43 +167,3 @@ def fact_vectors(matrix: PpmiWithFacts, dimension: int, seed: int) -> np.ndarray
         left, size, _ = truncated_svd(matrix, count, seed)
         vectors[:, :count] = left * np.sqrt(size)
     return vectors
-
-
-class Associations:
-    """The N likest candidates of each term by one tower, computed when first asked for."""
-
-    def __init__(self, tower: Tensor, candidates: Tensor, count: int) -> None:
-        """``tower`` (V, w) are all terms' vectors, ``candidates`` (C,) the terms that may be associated."""
-        centred = tower - tower[candidates].mean(0)
-        centred /= centred.norm(dim=1, keepdim=True).clamp_min(1e-12)
-        self._tower, self._candidates = centred, candidates
-        self._of_candidates = centred[candidates]  # (C, w)
-        self._count = min(count, max(len(candidates) - 1, 0))
-        self._place = torch.full((len(tower),), -1)  # of a term among the candidates
-        self._place[candidates] = torch.arange(len(candidates))
-        self._row = torch.full((len(tower),), -1)  # a term's row in the tables below
-        self._ids = torch.empty(0, self._count, dtype=torch.long)
-        self._likeness = torch.empty(0, self._count, dtype=tower.dtype)
-
-    @torch.no_grad()
-    def find(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
-        """Ids (B, N) and likeness (B, N) of each node's associations, likest first."""
-        missing = nodes[self._row[nodes] < 0]
-        if len(missing):
-            for part in torch.unique(missing).split(max(1, CHUNK // max(1, len(self._candidates)))):
-                self._append(part, *self._likest(part))
-        row = self._row[nodes]
-        return self._ids[row], self._likeness[row]
-
-    def _likest(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
-        likeness = self._tower[nodes] @ self._of_candidates.T  # (n, C)
-        place = self._place[nodes]
-        (own,) = (place >= 0).nonzero(as_tuple=True)
-        likeness[own, place[own]] = -2.0  # not the term itself
-        best = likeness.topk(self._count, dim=1)
-        return self._candidates[best.indices], best.values
-
-    def _append(self, nodes: Tensor, ids: Tensor, likeness: Tensor) -> None:
-        rows = torch.arange(len(self._ids), len(self._ids) + len(ids))
-        self._ids, self._likeness = torch.cat([self._ids, ids]), torch.cat([self._likeness, likeness])
-        self._row[nodes] = rows

@@ -28,7 +28,7 @@ from torch.nn import functional as F
 from cogstage.graph.pair_counts import PairCounts
 from cogstage.graph.pair_order import PairOrder
 from cogstage.model.config import Config
-from cogstage.model.fast.memory import late_zeros
+from cogstage.model.fast.memory import late_zeros, let_go
 from cogstage.model.fast.recognition import recognise
 from cogstage.triples import TripleIndex, UsualTypes
 
@@ -51,10 +51,9 @@ class Knowledge:
 
 @dataclass(frozen=True)
 class Views:
-    """What recognition computes once per term: c·a·M_k (V, R, w), a (V, w), z (V, w) and m (V, 2R)."""
+    """What decisions need of every term: c·a·M_k (V, R, w), z (V, w) and m (V, 2R)."""
 
     mixed: Tensor
-    head: Tensor
     tail: Tensor
     usual: Tensor
 
@@ -135,17 +134,23 @@ class Recognition(nn.Module):
         return total
 
     @torch.no_grad()
-    def views(self, recalled: Tensor, facts: TripleIndex, hidden: int | None = None) -> Views:
-        """What decisions need of every term, without dropout; facts of the fold ``hidden`` are not known."""
+    def all_towers(self, recalled: Tensor) -> tuple[Tensor, Tensor]:
+        """a and z of every term, without dropout: υ (V, d) -> (V, w), (V, w)."""
         training = self.training
         self.eval()
         head, tail = (recalled.new_empty(len(recalled), len(bias)) for bias in (self.b_head, self.b_tail))
         for nodes in torch.arange(len(recalled)).tensor_split(-(-len(recalled) // ROWS)):
             head[nodes], tail[nodes] = self.towers(recalled, nodes, nodes)
+            let_go(recalled, self.offset, self.fact_vectors)
         self.train(training)
+        return head, tail
+
+    @torch.no_grad()
+    def views(self, head: Tensor, tail: Tensor, facts: TripleIndex, hidden: int | None = None) -> Views:
+        """What decisions need, from both towers of every term; facts of the fold ``hidden`` are not known."""
         wide = self.matrix.transpose(0, 1).reshape(head.shape[1], -1) * self.scale  # (w, R·w)
         mixed = (head @ wide).reshape(len(head), self.relations, -1)
-        return Views(mixed, head, tail, self._usual(mixed, tail, facts, hidden))
+        return Views(mixed, tail, self._usual(mixed, tail, facts, hidden))
 
     def _usual(self, mixed: Tensor, tail: Tensor, facts: TripleIndex, hidden: int | None) -> Tensor:
         """m_k of every term (V, 2R)."""
@@ -157,9 +162,11 @@ class Recognition(nn.Module):
             if len(tails):
                 order = torch.argsort(other[tails] @ one[heads].mean(0), stable=True).numpy()
                 sample = tails[order[(2 * np.arange(SAMPLE) + 1) * len(tails) // (2 * SAMPLE)]]
-                score = (one @ other[sample].T + self.bias[r]).clamp(-CUT, CUT)  # (V, SAMPLE)
-                score[facts.holders(k, sample, hidden)] = CUT
-                mean = phi(score).mean(1)
+                mean = tail.new_zeros(len(tail))  # μ_k
+                for part in sample.reshape(-1, 32):  # (V, 32) scores at a time
+                    score = (one @ other[part].T + self.bias[r]).clamp(-CUT, CUT)
+                    score[facts.holders(k, part, hidden)] = CUT
+                    mean += phi(score).sum(1) / SAMPLE
                 usual[:, k] = mean - mean[heads].mean() / 2
         return usual
 

@@ -14,6 +14,7 @@ import torch
 
 from cogstage.graph.pair_counts import PairCounts
 from cogstage.graph.pair_order import PairOrder
+from cogstage.model.fast.memory import trim
 from cogstage.model.network import Answer, Network, PreparedRecognition
 from cogstage.model.recognition import Knowledge, features
 from cogstage.rationale.explain import ReasonArrays
@@ -81,7 +82,9 @@ class StagedPredictor:
     def ready(self) -> PreparedRecognition:
         """Views and associations, as ordinary tensors: whoever asks first, their tables can be added to."""
         with torch.inference_mode(False):
-            return self.network.ready(torch.from_numpy(self.candidates), self.knowledge.facts)
+            ready = self.network.ready(torch.from_numpy(self.candidates), self.knowledge.facts)
+        trim()  # one tower was for the views alone
+        return ready
 
     def warm(self) -> None:
         """Compute the associations of all candidates in advance."""

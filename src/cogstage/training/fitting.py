@@ -18,7 +18,7 @@ from cogstage.graph.pair_order import PairOrder
 from cogstage.graph.ppmi import Ppmi
 from cogstage.knowledge.dataset import FittingView
 from cogstage.model.config import Config
-from cogstage.model.fast.memory import release
+from cogstage.model.fast.memory import release, rest
 from cogstage.model.network import Network
 from cogstage.model.paper import PaperConfig
 from cogstage.model.recall import PpmiWithFacts, RecallTargets, fact_vectors
@@ -26,6 +26,7 @@ from cogstage.model.recognition import Knowledge, Recognition
 from cogstage.options import Options
 from cogstage.progress import SILENT, Progress
 from cogstage.relations import RelationIndex
+from cogstage.scratch import drop
 from cogstage.training.calibration import Calibration
 from cogstage.training.checkpoint import Checkpoint
 from cogstage.training.distributed import Processes, join
@@ -107,11 +108,14 @@ def prepare(
         torch.manual_seed(seed)
         network = Network(config, graph.n_nodes, relations, targets, opposite, graph.in_order is not None)
         network.add_folds(config.folds)
+        rest(*(network if restored else network.recall).parameters())
         if not restored:
-            network.recall.start_from_svd(ppmi, seed)
-            place_facts(network, ppmi, sampler, seed)
             release()
+            network.recall.start_from_svd(ppmi, seed)
+            rest(*network.recall.parameters())
+            place_facts(network, ppmi, sampler, seed)
         recall_targets = RecallTargets.from_ppmi(ppmi)  # after the SVD, so that their memory does not add up
+        drop(graph.source, graph.target, graph.count)
         _warn(graph, recall_targets, sampler, config, progress)
         return StagedTraining(network, recall_targets, knowledge, sampler, view, processes)
 
@@ -123,7 +127,10 @@ def place_facts(network: Network, ppmi: Ppmi, sampler: Sampler, seed: int) -> No
     for fold, recognition in enumerate([network.recognition, *network.folds], start=-1):
         matrix = PpmiWithFacts.from_facts(ppmi, sampler.facts(fold), network.relations, config.fact_weight)
         vectors = fact_vectors(matrix, config.dimension, seed)
-        cast(Recognition, recognition).fact_vectors.copy_(torch.from_numpy(vectors))
+        kept = cast(Recognition, recognition).fact_vectors
+        kept.copy_(torch.from_numpy(vectors))
+        rest(kept)
+        release()
 
 
 def _train_default(

@@ -21,6 +21,7 @@ from cogstage.knowledge.dataset import FittingView
 from cogstage.model.fast.paper_network import FastPaperNetwork
 from cogstage.model.paper import PaperConfig, PaperNetwork
 from cogstage.progress import SILENT, Progress
+from cogstage.training.checkpoint import weights
 from cogstage.training.distributed import Processes
 from cogstage.training.paper_batches import PaperBatches, PaperPairBatch, RecognitionBatch
 from cogstage.training.trainer import NotANumber
@@ -167,6 +168,10 @@ class PaperTraining:
     def dev_logits(self, target: int) -> tuple[np.ndarray, np.ndarray]:
         """Logits and labels of the dev pairs."""
         return self.dev_scores()
+
+    def moving(self) -> dict[str, Tensor]:
+        """Every epoch moves all weights."""
+        return weights(self.network)
 
     def finish(self) -> None:
         """Nothing is only for training."""

@@ -19,11 +19,13 @@ from torch.nn import functional as F
 
 from cogstage.knowledge.dataset import FittingView
 from cogstage.model.decision import WeighedReasons
-from cogstage.model.fast.memory import release
-from cogstage.model.network import Network, PreparedRecognition
+from cogstage.model.fast.memory import release, rest, trim, wake
+from cogstage.model.network import Answer, Network, PreparedRecognition
 from cogstage.model.recall import BATCH, RecallTargets
 from cogstage.model.recognition import Knowledge, Recognition, features
 from cogstage.progress import SILENT, Progress
+from cogstage.scratch import FileRows
+from cogstage.training.checkpoint import weights
 from cogstage.training.distributed import Processes
 from cogstage.training.optimiser import Adam
 from cogstage.training.sampling import PairBatch, Sampler, TripleBatch
@@ -31,6 +33,7 @@ from cogstage.training.trainer import NotANumber
 
 BLOCK = 250  # steps of pre-training per round
 EVALUATE_AT_ONCE = 512
+HASHED_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -55,10 +58,10 @@ class Phase:
 class PairInputs:
     """What the decisions see of all pairs of a split; it stays the same while stage 3 learns."""
 
-    likeness: Tensor  # (n, 2, N)
-    lifted: Tensor  # (n, 2, N, K)
-    known: Tensor  # (n, 2, N, K)
-    pair: Tensor  # (n, 2)
+    likeness: FileRows  # (n, 2, N)
+    lifted: FileRows  # (n, 2, N, K)
+    known: FileRows  # (n, 2, N, K)
+    pair: FileRows  # (n, 2)
 
 
 class StagedTraining:
@@ -81,8 +84,7 @@ class StagedTraining:
         self._recall_targets, self._processes = recall_targets, processes or Processes()
         self._data_hash = self._hash(view)
         self._candidates = torch.from_numpy(sampler.candidates)
-        # One fold's at a time; -1 is the recognition that is kept.
-        self._ready: tuple[int, PreparedRecognition] | None = None
+        self._ready: PreparedRecognition | None = None  # one fold's at a time
         self._seen: dict[str, PairInputs] = {}  # by split
         self._resumed = False
         phases = self._plan()
@@ -131,6 +133,7 @@ class StagedTraining:
         if phase.stage < 3:
             self._forget()  # stage 3 asks recognitions that no longer move
         if begin == 0:
+            self._let_rest(phase)
             release()  # what the phase before needed
         if phase.stage == 3 or begin == 0 or self._resumed:
             progress.start(phase.title, phase.per_round if phase.stage == 3 else phase.steps - begin)
@@ -143,6 +146,22 @@ class StagedTraining:
             progress.done(f"{name} {total / count:.4f}")
         return {name: total / max(count, 1)}
 
+    def _let_rest(self, phase: Phase) -> None:
+        """Bring to memory what the phase trains or reads in every step, and leave the rest of the weights to files."""
+        recall = self.network.recall
+        awake = [recall.term, recall.context] if phase.stage == 1 else [recall.term]
+        if phase.stage == 2:
+            awake.append(self._recognition(phase.fold).offset)
+        later = range(phase.fold, len(self.network.folds)) if phase.stage < 3 else ()  # δ is 0 and takes no memory
+        held = {id(parameter) for parameter in (*awake, *(self._recognition(fold).offset for fold in later))}
+        rest(*(parameter for parameter in self.network.parameters() if id(parameter) not in held))
+        wake(*awake)
+
+    def _recognition(self, fold: int) -> Recognition:
+        recognition = self.network.recognition if fold < 0 else self.network.folds[fold]
+        assert isinstance(recognition, Recognition)
+        return recognition
+
     def _losses(self, phase: Phase, begin: int, rng: np.random.Generator, tick: Callable[[], None]) -> Iterator[Tensor]:
         """The losses of a round, each computed after the step before it."""
         nodes = self._recall_targets.nodes
@@ -151,8 +170,7 @@ class StagedTraining:
                 tick()
                 yield self._pair_loss(batch)
             return
-        recognition = self.network.recognition if phase.fold < 0 else self.network.folds[phase.fold]
-        assert isinstance(recognition, Recognition)
+        recognition = self._recognition(phase.fold)
         for _ in range(begin, min(begin + phase.per_round, phase.steps)):
             tick()
             if phase.stage == 1:
@@ -190,6 +208,7 @@ class StagedTraining:
         """Go on with the optimiser of the phase that the last round belonged to."""
         self._adam = self._optimiser(self._rounds[max(next_round - 1, 0)][0])
         self._adam.restore(state)
+        self._let_rest(self._rounds[max(next_round - 1, 0)][0])
         self._forget()
         self._resumed = True
 
@@ -224,8 +243,7 @@ class StagedTraining:
 
     def logits_of(self, seen: PairInputs, rows: np.ndarray, target: int) -> Tensor:
         """Logits of some of the pairs that were looked at."""
-        chosen = torch.from_numpy(rows)
-        given = (part[chosen] for part in (seen.likeness, seen.lifted, seen.known, seen.pair))
+        given = (torch.from_numpy(part[rows]) for part in (seen.likeness, seen.lifted, seen.known, seen.pair))
         weighed: WeighedReasons = self.network.decision(*given, self.targets.index(target))
         return weighed.logit
 
@@ -235,37 +253,43 @@ class StagedTraining:
         shape = (len(pairs), 2, min(self.network.config.associations, max(len(self._candidates) - 1, 0)))
         many = (*shape, 2 * self.network.relations)
         seen = PairInputs(
-            torch.empty(shape), torch.empty(many), torch.empty(many, dtype=torch.bool), torch.empty(len(pairs), 2)
+            FileRows(shape, np.float32),
+            FileRows(many, np.float32),
+            FileRows(many, np.bool_),
+            FileRows((len(pairs), 2), np.float32),
         )
         for fold in np.unique(pairs.fold).tolist():
             own = np.flatnonzero(pairs.fold == fold)
+            self._prepare(fold, pairs)
             for begin in range(0, len(own), EVALUATE_AT_ONCE):
                 some = own[begin : begin + EVALUATE_AT_ONCE]
-                answer, at = (
-                    self._answer(pairs.head[some], pairs.tail[some], self.targets[0], fold),
-                    torch.from_numpy(some),
-                )
-                seen.likeness[at], seen.lifted[at] = answer.likeness, answer.lifted
-                seen.known[at], seen.pair[at] = answer.known, answer.pair
+                answer = self._answer(pairs.head[some], pairs.tail[some], self.targets[0], fold)
+                seen.likeness[some], seen.lifted[some] = answer.likeness.numpy(), answer.lifted.numpy()
+                seen.known[some], seen.pair[some] = answer.known.numpy(), answer.pair.numpy()
         self._ready = None
+        release()
         return seen
 
     def _forget(self) -> None:
         self._ready = None
         self._seen.clear()
 
-    def _answer(self, head: np.ndarray, tail: np.ndarray, target: int, fold: int) -> Any:
-        hidden = None if fold < 0 else fold
-        if self._ready is None or self._ready[0] != fold:
-            self._ready = None  # before the next is made
-            release()
-            self._ready = fold, self.network.ready(self._candidates, self.knowledge.facts, hidden)
-            asked = [pairs[pairs.fold == fold] for pairs in (self.sampler.train, self.sampler.dev)]
-            heads, tails = (np.unique(np.concatenate([getattr(one, end) for one in asked])) for end in ("head", "tail"))
-            self._ready[1].like_head.find(torch.from_numpy(heads))  # all at once, whoever asks first
-            self._ready[1].like_tail.find(torch.from_numpy(tails))
-        ends = torch.from_numpy(head), torch.from_numpy(tail)
-        return self.network(*ends, target, self._ready[1], self.knowledge, hidden)
+    def _prepare(self, fold: int, pairs: PairBatch) -> None:
+        """Make the recognition that has not seen the fold ready for the fold's pairs."""
+        self._ready = None  # before the next is made
+        release()
+        asked = [split[split.fold == fold] for split in (self.sampler.train, self.sampler.dev, pairs)]
+        ends = (np.unique(np.concatenate([getattr(one, end) for one in asked])) for end in ("head", "tail"))
+        heads, tails = map(torch.from_numpy, ends)  # all at once, whoever asks first
+        facts = self.knowledge.facts
+        self._ready = self.network.ready(self._candidates, facts, None if fold < 0 else fold, (heads, tails))
+        trim()  # one tower was for the views alone
+
+    def _answer(self, head: np.ndarray, tail: np.ndarray, target: int, fold: int) -> Answer:
+        assert self._ready is not None
+        ends, hidden = (torch.from_numpy(head), torch.from_numpy(tail)), None if fold < 0 else fold
+        answer: Answer = self.network(*ends, target, self._ready, self.knowledge, hidden)
+        return answer
 
     @torch.no_grad()
     def dev_logits(self, target: int) -> tuple[np.ndarray, np.ndarray]:
@@ -282,6 +306,10 @@ class StagedTraining:
         self._seen.pop("train", None)
         release()
 
+    def moving(self) -> dict[str, Tensor]:
+        """Stage 3 moves the decisions alone."""
+        return {name: value for name, value in weights(self.network).items() if name.startswith("decision.")}
+
     def identity(self) -> dict[str, Any]:
         """Configuration, targets and a hash of graph and training pairs."""
         config = self.network.config.to_dict()
@@ -291,6 +319,9 @@ class StagedTraining:
         digest = hashlib.sha256(view.vocabulary_hash.encode())
         train = self.sampler.train
         order = () if self.knowledge.order is None else self.knowledge.order.kernel
-        for array in (self._recall_targets.values, train.head, train.tail, train.label, *order):
+        values = self._recall_targets.values
+        for at in range(0, len(values), HASHED_AT_ONCE):
+            digest.update(np.ascontiguousarray(values[at : at + HASHED_AT_ONCE]).data)
+        for array in (train.head, train.tail, train.label, *order):
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()

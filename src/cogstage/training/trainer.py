@@ -65,6 +65,9 @@ class TrainingMethod(Protocol):
     def restore(self, state: Mapping[str, Tensor], next_round: int) -> None:
         """Take up what :meth:`state` gave before ``next_round``."""
 
+    def moving(self) -> dict[str, Tensor]:
+        """The weights that epochs change, by name; all others stay as they are once epochs begin."""
+
     def finish(self) -> None:
         """Drop what only training needs."""
 
@@ -129,7 +132,7 @@ class Trainer:
         self.state.seconds = time.monotonic() - self._begun
         self._method.finish()
         if self._kept:
-            put_weights(self._method.network, self._kept, "kept epoch")
+            put_weights(self._method.network, {**weights(self._method.network), **self._kept}, "kept epoch")
         return self.state
 
     def measure(self) -> dict[str, dict[str, float]]:
@@ -177,8 +180,7 @@ class Trainer:
         auroc = self._processes.agree(float(np.mean([figures["auroc"] for figures in dev.values()])))
         if auroc > state.kept_auroc or not self._method.keep_best:
             state.kept_auroc, state.kept_epoch = auroc, state.epoch
-            now = weights(self._method.network).items()
-            self._kept = {name: value.clone() for name, value in now if "folds." not in name}
+            self._kept = {name: value.clone() for name, value in self._method.moving().items()}
         if self._method.may_stop(state.epoch, state.kept_epoch):
             state.stopped = "dev AUROC no longer rises"
         return {"dev_auroc": auroc, "dev": dev}
@@ -218,14 +220,10 @@ class Trainer:
                 f"{self._checkpoint.path} was made with other settings ({named});"
                 " resume with the same ones, or train from the beginning"
             )
-        put_weights(self._method.network, _under("network.", tensors), str(self._checkpoint.path))
-        self._kept = dict(_under("kept.", tensors))
+        put_weights(self._method.network, tensors.under("network."), str(self._checkpoint.path))
+        self._kept = dict(tensors.under("kept."))
         self.state = Progression(**info["state"])
-        self._method.restore(_under("method.", tensors), self.state.round)
+        self._method.restore(tensors.under("method."), self.state.round)
         if self.state.stopped == "time limit":
             self.state.stopped = ""
         self._progress.say(f"resumed after round {self.state.round} (epoch {self.state.epoch})")
-
-
-def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

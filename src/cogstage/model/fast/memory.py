@@ -1,13 +1,19 @@
-"""Memory that is taken when it is written to, and given back when it is free."""
+"""Memory that is taken when it is written to, left to a file while it rests, and given back when it is free."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
+import sys
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from cogstage.scratch import drop, is_mapped, mapped_zeros
+
+SMALL = 1 << 22  # bytes up to which a tensor is not worth a file
+ROWS = 1 << 13  # rows that are copied together
 
 
 def late_zeros(*shape: int, dtype: torch.dtype | None = None) -> Tensor:
@@ -15,9 +21,47 @@ def late_zeros(*shape: int, dtype: torch.dtype | None = None) -> Tensor:
     return torch.from_numpy(np.zeros(shape, torch.empty(0, dtype=dtype).numpy().dtype))
 
 
+def rest(*tensors: Tensor) -> None:
+    """Leave the values of large tensors to a file until they are read again; whoever reads them lets them rest again.
+
+    They stay the same tensors. Copy one with :func:`wake` before many small changes.
+    """
+    for tensor in tensors:
+        values = tensor.detach().numpy()
+        if values.nbytes > SMALL and not is_mapped(values):
+            kept = mapped_zeros(values.shape, values.dtype)
+            if is_mapped(kept):
+                for at in range(0, len(values), ROWS):
+                    kept[at : at + ROWS] = values[at : at + ROWS]
+                    drop(kept)
+                tensor.data = torch.from_numpy(kept)
+    let_go(*tensors)
+
+
+def let_go(*tensors: Tensor) -> None:
+    """Give back the memory of those tensors that rest, after they were read."""
+    for tensor in tensors:
+        drop(tensor.detach().numpy())
+
+
+def wake(*tensors: Tensor) -> None:
+    """Bring tensors back to memory."""
+    for tensor in tensors:
+        if is_mapped(tensor.detach().numpy()):
+            tensor.data = tensor.detach().clone()
+
+
 def release() -> None:
-    """Give back what is no longer used: objects in cycles, such as optimisers, and what the C library keeps (glibc)."""
+    """Give back what is no longer used: objects in cycles, such as optimisers, and what :func:`trim` finds."""
     gc.collect()
+    trim()
+
+
+def trim() -> None:
+    """Give back memory that is free but kept for later, by the C library (glibc) and by pyarrow."""
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None:
+        arrow.default_memory_pool().release_unused()
     try:
         ctypes.CDLL(None).malloc_trim(0)
     except (OSError, AttributeError):

@@ -44,8 +44,8 @@ class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         grad_terms, grad_context = ctx.saved_tensors
-        if grads[0] != 1:
-            grad_terms, grad_context = grad_terms * grads[0], grad_context * grads[0]
+        if grads[0] != 1:  # in place, because the gradient of υ' is as large as υ'
+            grad_terms, grad_context = grad_terms.mul_(grads[0]), grad_context.mul_(grads[0])
         return grad_terms, grad_context, None, None, None
 
 

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from cogstage.scratch import FileRows
+
 OVERSAMPLES, ITERATIONS = 10, 4
 
 
@@ -23,10 +25,12 @@ def truncated_svd(matrix: Any, rank: int, seed: int) -> tuple[np.ndarray, np.nda
     basis = matrix @ basis
     basis = linalg.qr(basis, mode="economic", overwrite_a=True, check_finite=False)[0]
     small = (matrix.T @ basis).T  # (rank + oversamples, m)
+    resting = FileRows(basis.T.shape, basis.dtype)
+    resting[:] = basis.T  # the columns in one piece, as LAPACK gave them
+    del basis
     inner, size, right = linalg.svd(small, full_matrices=False, overwrite_a=True)
-    del small
-    left = basis @ inner
-    del basis  # the results are as large
+    del small  # the results are as large
+    left = resting[:].T @ inner
     sign = np.sign([column[np.abs(column).argmax()] for column in left.T])
     left *= sign
     right *= sign[:, None]
