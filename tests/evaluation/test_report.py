@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,14 @@ def test_cases_in_every_form() -> None:
     assert latex.count(r"\\ \midrule") >= 2
     assert "Paracetamol <500 mg>" in text
     assert "Paracetamol &lt;500 mg>" in markdown  # which is what Markdown shows as the name
+
+
+def test_the_table_numbers_reasons_as_the_picture_does() -> None:
+    case = prediction(5)
+    assert case.reasons_against
+    page = Report("Cases", [], [cases_section([Case(case, True)])], []).html()
+    rows = re.findall(r"<tr><td>(\d+)</td><td>(.*?) <em>", page)
+    reasons = case.reasons_for + case.reasons_against
+    expected = [reason.head.name for reason in reasons]
+    assert [(int(number), unescape(head)) for number, head in rows] == list(enumerate(expected, 1))
+    assert list(reasons) != list(case.reasons)  # which are sorted by size
