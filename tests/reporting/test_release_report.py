@@ -135,7 +135,7 @@ def test_licences_and_sources_reach_the_model(made: Path, capsys: pytest.Capture
     none = Facts.from_statements([("a", "causes", "b", "X")])
     none.save(made / "bare")
     (row,) = [row for row in tables(capsys, made / "bare")["Sources and licences"] if row["what"] == "Licence"]
-    assert row["source"].startswith("Not stated")
+    assert row["source"].startswith("Not recorded")
 
 
 def test_merging_keeps_every_licence(tmp_path: Path) -> None:
