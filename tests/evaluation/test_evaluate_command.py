@@ -34,7 +34,7 @@ def test_the_floor_stands_beside_the_model(
     printed, said = evaluate(capsys, *arguments)
     for words in ("Always positive", "Degree", "Popularity of the head", "Popularity of head × tail", "PPMI"):
         assert words in printed
-    assert "evaluate" in said  # progress
+    assert "Evaluating" in said  # progress
     result = json.loads((tmp_path / "out" / "metrics.json").read_text(encoding="utf-8"))
     graph, data = small_data()
     pairs = data.pairs("causes", "test")
