@@ -81,6 +81,7 @@ def test_an_edge_costs_few_bytes(
     assert 11 < per_edge <= LIMIT  # two terms and a count have 12 bytes; less would say that arrays are not seen
 
 
+@pytest.mark.slow
 def test_training_holds_no_edges_where_files_do(
     folders: dict[memory.Plan, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

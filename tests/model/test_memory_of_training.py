@@ -94,12 +94,14 @@ def check_what_rests(training: StagedTraining, phase: Phase) -> None:
 PER_TERM_NAMES = tuple(name.rpartition(".")[2] for name in PER_TERM)
 
 
+@pytest.mark.slow
 def test_training_in_files_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     in_files, in_memory = trained(monkeypatch, 0), trained(monkeypatch, 1 << 40)
     assert in_files.keys() == in_memory.keys()
     assert all(np.array_equal(in_files[name], in_memory[name]) for name in in_memory)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken_off", [1, 3, 5])
 def test_training_in_files_resumes_to_the_same_bits(
     broken_off: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -75,6 +75,7 @@ def test_same_seed_same_bits(small: tuple[Graph, Dataset], preset: str) -> None:
         assert torch.equal(value, parameters(second)[name]), name
 
 
+@pytest.mark.slow
 def test_only_the_fitting_view_is_read(small: tuple[Graph, Dataset], monkeypatch: pytest.MonkeyPatch) -> None:
     graph, dataset = small
 
@@ -311,6 +312,7 @@ model.save(out)
     assert one.calibration == other.calibration
 
 
+@pytest.mark.slow
 def test_resume_without_a_checkpoint_begins_as_any_run(small: tuple[Graph, Dataset], tmp_path: Path) -> None:
     """A command that may be restarted says ``--resume`` from the first: it must not miss the SVD start."""
     one = CogStage("may_treat", **QUICK).fit(*small)
@@ -344,6 +346,7 @@ def test_time_limit_gives_a_model(small: tuple[Graph, Dataset]) -> None:
     assert np.isfinite(model.probabilities([0], [1], "may_treat")).all()
 
 
+@pytest.mark.slow
 def test_numbers_that_explode_stop_training(
     small: tuple[Graph, Dataset], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -383,6 +386,7 @@ def test_trace_and_progress(small: tuple[Graph, Dataset], tmp_path: Path) -> Non
     assert any("dev AUROC" in note for note in said)
 
 
+@pytest.mark.slow
 def test_tensorboard_files(small: tuple[Graph, Dataset], tmp_path: Path) -> None:
     pytest.importorskip("tensorboard", reason="tensorboard is an optional dependency")
     CogStage("may_treat", **QUICK).fit(*small, tensorboard=tmp_path / "board")

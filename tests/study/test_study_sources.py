@@ -125,6 +125,7 @@ def test_what_a_study_reads_of_a_record() -> None:
     assert [abs(r.weight) for r in said.reasons] == sorted((abs(r.weight) for r in said.reasons), reverse=True)
 
 
+@pytest.mark.slow
 def test_known_facts_about_similar_terms(tmp_path: Path) -> None:
     """Against dense rows and a walk over every training fact."""
     graph = embedded.graph()
@@ -154,6 +155,7 @@ def test_known_facts_about_similar_terms(tmp_path: Path) -> None:
         read_source("known", embedded_graph, {}, 5)
 
 
+@pytest.mark.slow
 def test_both_worlds_of_a_real_model_meet_in_a_study(small_model_folder: Path, shared_folder: Path) -> None:
     """What two trained models say about the data set's test pairs, drawn into cases with reasons for and against."""
     graph, data = small_data()
