@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from benchmarks import memory
 
-from cogstage import scratch
+from cogstage import artefact, scratch
 from cogstage.estimator import CogStage
 from cogstage.graph import cooccurrence, ppmi
 from cogstage.graph.cooccurrence import Graph
@@ -30,7 +30,7 @@ from cogstage.training import staged
 
 FEW, MANY = (memory.Plan(1_200, edges, topics=8, facts=60) for edges in (30_000, 430_000))
 LIMIT = 30  # bytes per edge, half of what a whole process may take
-IN_FILES = 10  # the same where large arrays are in files
+IN_FILES = 4  # the same where large arrays are in files
 SMALL = {
     "dimension": 4, "tower": 4, "associations": 4, "folds": 2, "recall_passes": 1,
     "recognition_passes": 1, "decision_epochs": 1, "decision_steps": 0,
@@ -85,7 +85,7 @@ def test_an_edge_costs_few_bytes(
 def test_training_holds_no_edges_where_files_do(
     folders: dict[memory.Plan, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module, name in ((ppmi, "CHUNK"), (cooccurrence, "CHUNK"), (ppmi, "BLOCK")):
+    for module, name in ((ppmi, "CHUNK"), (cooccurrence, "CHUNK"), (ppmi, "BLOCK"), (artefact, "BLOCK")):
         monkeypatch.setattr(module, name, 1 << 13)
     monkeypatch.setattr(staged, "BATCH", 8)
     monkeypatch.setattr(staged, "HASHED_AT_ONCE", 1 << 13)

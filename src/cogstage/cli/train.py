@@ -105,6 +105,7 @@ def train(
                 tensorboard=tensorboard,
             )
             if processes.first:
+                model.predictor.warm()
                 model.metrics["hit_rate"] = hit_rates(model, view, model.relations)
                 model.metrics["reliability"] = reliability_of(model, view, model.relations, "dev")
                 model.save(out)

@@ -82,11 +82,11 @@ class Network(nn.Module):
         candidates: Tensor,
         facts: TripleIndex,
         fold: int | None = None,
-        asked: tuple[Tensor, Tensor] | None = None,
+        asked: Sequence[Tensor] | None = None,
     ) -> PreparedRecognition:
         """Views and associations as the vectors are now; ``fold`` is the part of the facts not seen.
 
-        If the heads and tails that will be ``asked`` about are given, less is held.
+        If the heads and tails that will be ``asked`` about are given, less is held at a time.
         """
         recognition = self.recognition if fold is None else cast(Recognition, self.folds[fold])
         head, tail = recognition.all_towers(self.recall.term)
@@ -94,7 +94,7 @@ class Network(nn.Module):
         for number, tower in enumerate((head, tail)):
             likest.append(Associations(tower, candidates, self.config.associations))
             if asked is not None:
-                likest[number].settle(asked[number])
+                likest[number].find(asked[number])
             trim()
         return PreparedRecognition(recognition, recognition.views(head, tail, facts, fold), *likest)
 

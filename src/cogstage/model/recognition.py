@@ -64,7 +64,7 @@ class Views:
 
 def phi(score: Tensor) -> Tensor:
     """φ(s): what speaks against a relation weighs a quarter."""
-    return score.where(score > 0, score / 4)
+    return F.leaky_relu(score, 0.25)
 
 
 def features(knowledge: Knowledge, left: np.ndarray, right: np.ndarray) -> tuple[Tensor, Tensor | None]:
@@ -154,7 +154,7 @@ class Recognition(nn.Module):
 
     def _usual(self, mixed: Tensor, tail: Tensor, facts: TripleIndex, hidden: int | None) -> Tensor:
         """m_k of every term (V, 2R)."""
-        usual = tail.new_zeros(len(tail), 2 * self.relations)
+        usual, score = tail.new_zeros(len(tail), 2 * self.relations), tail.new_empty(len(tail), 32)
         for k in range(2 * self.relations):
             r, inverse = k % self.relations, (k + self.relations) % (2 * self.relations)
             one, other = (mixed[:, r], tail) if k < self.relations else (tail, mixed[:, r])
@@ -163,10 +163,10 @@ class Recognition(nn.Module):
                 order = torch.argsort(other[tails] @ one[heads].mean(0), stable=True).numpy()
                 sample = tails[order[(2 * np.arange(SAMPLE) + 1) * len(tails) // (2 * SAMPLE)]]
                 mean = tail.new_zeros(len(tail))  # μ_k
-                for part in sample.reshape(-1, 32):  # (V, 32) scores at a time
-                    score = (one @ other[part].T + self.bias[r]).clamp(-CUT, CUT)
+                for part in sample.reshape(-1, 32):  # (V, 32) scores at a time, always in the same memory
+                    torch.mm(one, other[part].T, out=score).add_(self.bias[r]).clamp_(-CUT, CUT)
                     score[facts.holders(k, part, hidden)] = CUT
-                    mean += phi(score).sum(1) / SAMPLE
+                    mean += F.leaky_relu_(score, 0.25).sum(1) / SAMPLE  # φ
                 usual[:, k] = mean - mean[heads].mean() / 2
         return usual
 

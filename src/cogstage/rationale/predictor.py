@@ -80,17 +80,25 @@ class StagedPredictor:
 
     @cached_property
     def ready(self) -> PreparedRecognition:
+        """Views and associations, computed when first asked for."""
+        return self._prepare()
+
+    def _prepare(self, *asked: torch.Tensor) -> PreparedRecognition:
         """Views and associations, as ordinary tensors: whoever asks first, their tables can be added to."""
         with torch.inference_mode(False):
-            ready = self.network.ready(torch.from_numpy(self.candidates), self.knowledge.facts)
+            ready = self.network.ready(torch.from_numpy(self.candidates), self.knowledge.facts, None, asked or None)
         trim()  # one tower was for the views alone
         return ready
 
     def warm(self) -> None:
-        """Compute the associations of all candidates in advance."""
+        """Compute the associations of all candidates in advance; less memory is needed if it is the first question."""
+        candidates = torch.from_numpy(self.candidates)
         with self._lock:
+            if "ready" not in self.__dict__:
+                self.__dict__["ready"] = self._prepare(candidates, candidates)
+                return
             for associations in (self.ready.like_head, self.ready.like_tail):
-                associations.find(torch.from_numpy(self.candidates))
+                associations.find(candidates)
 
     @torch.inference_mode()
     def answer(self, head: np.ndarray, tail: np.ndarray, target: int) -> Answer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cogstage.model.fast.memory import late_zeros
+from cogstage.model.fast.memory import brief_empty, late_zeros, let_go, rest
 
 CHUNK = 1 << 22  # likenesses held at once: 16 MB in float32
 
@@ -26,25 +26,24 @@ class Associations:
         self._found = torch.zeros(len(tower), dtype=torch.bool)  # whether a term's row of the tables below is filled
         self._ids = late_zeros(len(tower), self._count, dtype=torch.int32)
         self._likeness = late_zeros(len(tower), self._count, dtype=tower.dtype)
+        rest(self._tower)  # until a term is asked for
 
     @torch.no_grad()
     def find(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
         """Ids (B, N) and likeness (B, N) of each node's associations, likest first."""
         missing = nodes[~self._found[nodes]]
         if len(missing):
-            for part in torch.unique(missing).split(max(1, CHUNK // max(1, len(self._candidates)))):
-                ids, self._likeness[part] = self._likest(part)
+            missing, rows = torch.unique(missing), max(1, CHUNK // max(1, len(self._candidates)))
+            room = brief_empty(min(rows, len(missing)), len(self._candidates), dtype=self._tower.dtype)
+            for part in missing.split(rows):
+                ids, self._likeness[part] = self._likest(part, room[: len(part)])
                 self._ids[part], self._found[part] = ids.int(), True
+            let_go(self._tower)
         return self._ids[nodes].long(), self._likeness[nodes]
 
-    def settle(self, nodes: Tensor) -> None:
-        """Find the associations of these nodes and give up the tower: no others can be asked for."""
-        self.find(nodes)
-        self._tower = self._tower[:0].clone()
-
-    def _likest(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+    def _likest(self, nodes: Tensor, likeness: Tensor) -> tuple[Tensor, Tensor]:
         place = self._place[nodes]
-        likeness = self._tower[place] @ self._tower[: len(self._candidates)].T  # (n, C)
+        torch.mm(self._tower[place], self._tower[: len(self._candidates)].T, out=likeness)  # (n, C)
         (own,) = (place < len(self._candidates)).nonzero(as_tuple=True)
         likeness[own, place[own]] = -2.0  # not the term itself
         best = likeness.topk(self._count, dim=1)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import math
+import mmap
 import sys
 
 import numpy as np
@@ -19,6 +21,14 @@ ROWS = 1 << 13  # rows that are copied together
 def late_zeros(*shape: int, dtype: torch.dtype | None = None) -> Tensor:
     """Zeros whose pages take memory once they are written to; ``torch.zeros`` writes to all of them."""
     return torch.from_numpy(np.zeros(shape, torch.empty(0, dtype=dtype).numpy().dtype))
+
+
+def brief_empty(*shape: int, dtype: torch.dtype) -> Tensor:
+    """Memory for a short time, which goes back to the system as a whole; ``torch.empty`` may leave a hole."""
+    if not math.prod(shape):
+        return torch.empty(shape, dtype=dtype)
+    room = mmap.mmap(-1, math.prod(shape) * dtype.itemsize)
+    return torch.frombuffer(room, dtype=dtype, count=math.prod(shape)).view(shape)
 
 
 def rest(*tensors: Tensor) -> None:
