@@ -34,9 +34,23 @@ def test_unknown_term_names_the_nearest() -> None:
     assert caught.value.suggestions == ["Headache"]
 
 
+@pytest.mark.parametrize(
+    ("typed", "best"), [("anginna", "angina pectoris"), ("pectoralis", "angina pectoris"), ("vagna", "vagina")]
+)
+def test_a_part_of_a_name_is_enough(typed: str, best: str) -> None:
+    assert NearNames(["vagina", "anguilla", "angina pectoris", "pectin"]).nearest(typed)[:1] == [best]
+
+
 @pytest.mark.parametrize("typed", ["", "zzzzqqqq", "\U0001f600" * 3])
 def test_nothing_near_gives_no_suggestion(typed: str) -> None:
     assert VOCABULARY.suggest(typed) == []
+
+
+def share_of_words(name: str, typed: str) -> float:
+    """The best ratio over all stretches of words."""
+    words = name.split() or [name]
+    parts = (" ".join(words[at:end]) for at in range(len(words)) for end in range(at + 1, len(words) + 1))
+    return max(difflib.SequenceMatcher(None, part, typed).ratio() for part in (name, *parts))
 
 
 @given(
@@ -48,7 +62,7 @@ def test_a_name_with_one_letter_changed_is_suggested_when_likeness_allows(names:
     place = int(generator.integers(len(name)))
     typed = name[:place] + "z" + name[place + 1 :]
     found = NearNames(names).nearest(typed, most=len(names))
-    assert all(difflib.SequenceMatcher(None, other, typed).ratio() >= 0.6 for other in found)
+    assert all(share_of_words(other, typed) >= 0.6 for other in found)
     if len(name) >= 6:  # long enough to share a three-letter piece with what was typed, and alike enough
         assert name in found
 

@@ -113,6 +113,13 @@ def test_facts_and_assumptions_look_different() -> None:
         assert ("known fact" if reason.known_fact else "assumed, 0.80") in line.title
 
 
+def test_a_triple_below_one_half_is_not_called_assumed() -> None:
+    record = prediction(8)
+    against = [replace(reason, known_fact=False, relation_probability=0.2) for reason in record.reasons_against]
+    titles = " ".join(curve.title for curve in lay_out(replace(record, reasons_against=tuple(against))).curves)
+    assert titles.count("considered unlikely, 0.20") == len(against) > 0
+
+
 @pytest.mark.parametrize("size", [0, 1, 7, 15])
 @pytest.mark.parametrize("shown", [3, 15])
 def test_the_sum_adds_up(size: int, shown: int) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 SHORTLIST = 60
 CUTOFF = 0.6
+PART = 0.9  # what a part of a name counts, where the whole counts 1
 
 
 class NearNames:
@@ -41,13 +42,22 @@ class NearNames:
             return []
         shared = np.bincount(owners, minlength=len(self.names))
         likeness = 2 * shared / (self._size + len(wanted))
-        shortlist = np.argsort(-likeness, kind="stable")[:SHORTLIST]
-        matcher = difflib.SequenceMatcher(b=text)
-        rated = []
-        for index in shortlist[shared[shortlist] > 0].tolist():
-            matcher.set_seq1(self.names[index])
-            rated.append((-matcher.ratio(), self.names[index]))
-        return [name for rate, name in sorted(rated) if -rate >= CUTOFF][:most]
+        best = [np.argsort(-score, kind="stable")[:SHORTLIST] for score in (likeness, shared)]
+        shortlist = np.unique(np.concatenate(best))
+        rated = sorted((*_distance(text, self.names[i]), self.names[i]) for i in shortlist[shared[shortlist] > 0])
+        return [name for distance, _, name in rated if distance <= 1 - CUTOFF][:most]
+
+
+def _distance(text: str, name: str) -> tuple[float, float]:
+    """How far the text is from the name or from as many neighbouring words of it, and from the whole name."""
+    words, count = name.split(), len(text.split())
+    parts = (" ".join(words[at : at + count]) for at in range(len(words) - count + 1))
+    matcher = difflib.SequenceMatcher(b=text)
+    ratios = []
+    for part in (name, *parts):
+        matcher.set_seq1(part)
+        ratios.append(matcher.ratio())
+    return 1 - max([ratios[0], *(PART * ratio for ratio in ratios[1:])]), 1 - ratios[0]
 
 
 def _codes(text: str) -> np.ndarray:

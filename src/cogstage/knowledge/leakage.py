@@ -23,12 +23,12 @@ from cogstage.knowledge.negatives import DrawnNegatives
 STEM = 5  # letters; words that begin alike count as one stem
 SUSPICIOUS_OVERLAP = 0.10
 SUSPICIOUS_DEGREE = 0.55  # AUROC of the training degrees in any split
-SUSPICIOUS_FLOOR = 0.90  # AUROC on test of any score that understands nothing
+SUSPICIOUS_FLOOR = 0.90  # AUROC of any simple score on test
 PAPER_CO_OCCURRENCE = 0.114
 
 
-FLOORS = "auroc without understanding (test)"
-BY_SPLIT = "auroc of the training degrees by split"
+FLOORS = "AUROC of simple scores (test)"
+BY_SPLIT = "AUROC of the training degrees by split"
 
 
 def leakage_report(
@@ -155,7 +155,7 @@ def fact_counts(facts: Ends, nodes: int) -> Ends:
 def _floors(
     nodes: int, edges: EdgeLookup, facts: LocatedFacts, side: np.ndarray, negatives: Mapping[str, DrawnNegatives]
 ) -> dict[str, Any]:
-    """AUROC of scores that understand nothing, by mode and relation: on test, and of the degrees in every split.
+    """AUROC of simple scores, by mode and relation: on test, and of the degrees in every split.
 
     A node's degree is its number of training facts of the relation, at its end.
     """

@@ -207,7 +207,7 @@ def _relation(
     """A triple: width by share, colour by relation, dashed if assumed, arrow from subject to object, number on it."""
     x1, y1, x2, y2 = line
     colour = relation(reason.relation).colour
-    kind = "known fact" if reason.known_fact else f"assumed, {reason.relation_probability:.2f}"
+    kind = reason.status if reason.known_fact else f"{reason.status}, {reason.relation_probability:.2f}"
     side = "for" if reason.share > 0 else "against"
     title = f"{number}. {in_words(reason)} ({kind}): {reason.share:+.3f} {side}"
     if opposes(reason, p):

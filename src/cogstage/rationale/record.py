@@ -208,6 +208,13 @@ class Reason:
         return self.known_fact or self.relation_probability >= 0.5
 
     @property
+    def status(self) -> str:
+        """ "known fact", "assumed" or "considered unlikely"."""
+        if self.known_fact:
+            return "known fact"
+        return "assumed" if self.recognised else "considered unlikely"
+
+    @property
     def triple(self) -> Triple:
         """Key of the head, relation, and key of the tail, for :meth:`Prediction.without` and corrections."""
         return self.head.key, self.relation, self.tail.key

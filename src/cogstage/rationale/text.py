@@ -72,8 +72,7 @@ def _triple(reason: Reason) -> str:
 
 
 def _details(prediction: Prediction, reason: Reason) -> str:
-    kind = "assumed" if reason.recognised else "considered unlikely"
-    parts = ["known fact" if reason.known_fact else f"{kind} ({reason.relation_probability:.2f})"]
+    parts = [reason.status if reason.known_fact else f"{reason.status} ({reason.relation_probability:.2f})"]
     if opposes(reason, prediction):
         parts.append("opposite relation")
     for term, end, question in (

@@ -133,7 +133,7 @@ def _dataset(folder: Path, made: Mapping[str, Any]) -> Contents:
     counts, negatives = manifest["counts"], str(made.get("negatives"))
     columns = ("relation", *(f"{split}{kind}" for split in SPLITS for kind in ("", " negatives")))
     rows = tuple((name, *(f"{row.get(c, 0):,}" for c in columns[1:])) for name, row in counts.items())
-    floor = leakage.get("auroc without understanding (test)", {}).get(negatives, {})
+    floor = leakage.get("AUROC of simple scores (test)", {}).get(negatives, {})
     scores = list(next(iter(floor.values()), {}))
     leaks = tuple((name, *(figure_text(row.get(score)) for score in scores)) for name, row in floor.items())
     return (
