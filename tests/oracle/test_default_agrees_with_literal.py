@@ -148,10 +148,11 @@ def test_closed_world_reasons_are_known_facts_alone() -> None:
 def test_what_is_usual_does_not_know_the_hidden_fold() -> None:
     """With a fold hidden, m is that of a model which knows the other facts alone."""
     network, _, literal, _ = made(2, True)
-    folds = np.array([0, 1, 0, 1, 0, 1])
-    index = TripleIndex(triples(FACTS), RELATIONS, TERMS, folds)
+    facts = [*FACTS, (4, 0, 2), (5, 0, 3), (0, 1, 6)]  # a tail of one fold is a tail of the other, too
+    folds = np.array([0, 1, 0, 1, 0, 1, 1, 0, 1])
+    index = TripleIndex(triples(facts), RELATIONS, TERMS, folds)
     for hidden in (0, 1):
-        literal.facts = {fact for fact, fold in zip(FACTS, folds, strict=True) if fold != hidden}
+        literal.facts = {fact for fact, fold in zip(facts, folds, strict=True) if fold != hidden}
         expected = [[literal.usually(k, i) for k in range(2 * RELATIONS)] for i in range(TERMS)]
         towers = network.recognition.all_towers(network.recall.term)
         usual = network.recognition.views(*towers, index, hidden).usual
