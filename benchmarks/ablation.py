@@ -272,8 +272,8 @@ def _effective(training: StagedTraining, target: int) -> float:
 @torch.no_grad()
 def _recognition(training: StagedTraining, contrasts: dict[str, PairBatch]) -> Figures:
     network = training.network
-    towers = network.recognition.all_towers(network.recall.term)
-    views, figures = network.recognition.views(*towers, training.knowledge.facts), {}
+    head, tail = network.recognition.all_towers(network.recall.term)
+    views, figures = network.recognition.views(network.recognition.mix(head), tail, training.knowledge.facts), {}
     for name, pairs in {"AUROC": training.sampler.dev, **contrasts}.items():
 
         def score(rows: np.ndarray, target: int, pairs: PairBatch = pairs) -> np.ndarray:

@@ -77,8 +77,8 @@ def made(seed: int, typed: bool, closed: bool = False) -> tuple[Network, Knowled
 @pytest.mark.parametrize("seed", range(4))
 def test_recognition_fast_and_plain(seed: int, typed: bool) -> None:
     network, knowledge, literal, _ = made(seed, typed)
-    towers = network.recognition.all_towers(network.recall.term)
-    views = network.recognition.views(*towers, knowledge.facts)
+    head, tail = network.recognition.all_towers(network.recall.term)
+    views = network.recognition.views(network.recognition.mix(head), tail, knowledge.facts)
     left, right = (x.ravel() for x in torch.meshgrid(torch.arange(TERMS), torch.arange(TERMS), indexing="ij"))
     expected = torch.tensor(
         [[literal.seen(k, i, j) for k in range(4)] for i, j in zip(left.tolist(), right.tolist(), strict=True)],
@@ -98,8 +98,8 @@ def test_order_turned_round_has_the_other_sign_and_no_weight_or_no_order_changes
     lean = knowledge.order.lean(left.numpy(), right.numpy())
     assert (lean == -knowledge.order.lean(right.numpy(), left.numpy())).all()
     assert (lean != 0).any()
-    towers = network.recognition.all_towers(network.recall.term)
-    views = network.recognition.views(*towers, knowledge.facts)
+    head, tail = network.recognition.all_towers(network.recall.term)
+    views = network.recognition.views(network.recognition.mix(head), tail, knowledge.facts)
     with_order, _ = network.recognition.recognise(views, left, right, knowledge)
     turned, _ = network.recognition.recognise(views, right, left, knowledge)
     assert torch.equal(with_order[:, :2], turned[:, 2:])  # s_k⁻¹(i,j) = s_k(j,i)
@@ -154,8 +154,8 @@ def test_what_is_usual_does_not_know_the_hidden_fold() -> None:
     for hidden in (0, 1):
         literal.facts = {fact for fact, fold in zip(facts, folds, strict=True) if fold != hidden}
         expected = [[literal.usually(k, i) for k in range(2 * RELATIONS)] for i in range(TERMS)]
-        towers = network.recognition.all_towers(network.recall.term)
-        usual = network.recognition.views(*towers, index, hidden).usual
+        head, tail = network.recognition.all_towers(network.recall.term)
+        usual = network.recognition.views(network.recognition.mix(head), tail, index, hidden).usual
         assert torch.allclose(usual, torch.tensor(expected, dtype=torch.float64))
 
 
@@ -164,8 +164,8 @@ def test_facts_of_the_hidden_fold_are_not_known() -> None:
     folds = np.array([0, 1, 0, 1, 0, 1])
     index = TripleIndex(triples(FACTS), RELATIONS, TERMS, folds)
     knowledge = Knowledge(knowledge.counts, index, knowledge.types)
-    towers = network.recognition.all_towers(network.recall.term)
-    views = network.recognition.views(*towers, knowledge.facts)
+    head, tail = network.recognition.all_towers(network.recall.term)
+    views = network.recognition.views(network.recognition.mix(head), tail, knowledge.facts)
     left, right = (torch.tensor([fact[end] for fact in FACTS]) for end in (0, 2))
     for recognise in (network.recognition.recognise, network.recognition.recognise_plainly):
         for hidden in (0, 1):
@@ -177,8 +177,8 @@ def test_wrong_triples_are_not_recognised_in_either_direction() -> None:
     network, knowledge, _, _ = made(2, False)
     wrong = TripleIndex(triples([(0, 0, 2)]), RELATIONS, TERMS)
     knowledge = Knowledge(knowledge.counts, knowledge.facts, knowledge.types, wrong)
-    towers = network.recognition.all_towers(network.recall.term)
-    views = network.recognition.views(*towers, knowledge.facts)
+    head, tail = network.recognition.all_towers(network.recall.term)
+    views = network.recognition.views(network.recognition.mix(head), tail, knowledge.facts)
     score, known = network.recognition.recognise(views, torch.tensor([0, 2]), torch.tensor([2, 0]), knowledge)
     assert score[0, 0] == score[1, 2] == 0
     assert not known[0, 0]

@@ -96,7 +96,9 @@ class Network(nn.Module):
             if asked is not None:
                 likest[number].find(asked[number])
             trim()
-        return PreparedRecognition(recognition, recognition.views(head, tail, facts, fold), *likest)
+        mixed = recognition.mix(head)
+        del head  # large, and no longer needed
+        return PreparedRecognition(recognition, recognition.views(mixed, tail, facts, fold), *likest)
 
     def forward(
         self,

@@ -146,10 +146,15 @@ class Recognition(nn.Module):
         return head, tail
 
     @torch.no_grad()
-    def views(self, head: Tensor, tail: Tensor, facts: TripleIndex, hidden: int | None = None) -> Views:
-        """What decisions need, from both towers of every term; facts of the fold ``hidden`` are not known."""
+    def mix(self, head: Tensor) -> Tensor:
+        """c·a·M_k: (V, w) -> (V, R, w)."""
         wide = self.matrix.transpose(0, 1).reshape(head.shape[1], -1) * self.scale  # (w, R·w)
-        mixed = (head @ wide).reshape(len(head), self.relations, -1)
+        mixed: Tensor = (head @ wide).reshape(len(head), self.relations, -1)
+        return mixed
+
+    @torch.no_grad()
+    def views(self, mixed: Tensor, tail: Tensor, facts: TripleIndex, hidden: int | None = None) -> Views:
+        """What decisions need, from c·a·M_k and z of every term; facts of the fold ``hidden`` are not known."""
         return Views(mixed, tail, self._usual(mixed, tail, facts, hidden))
 
     def _usual(self, mixed: Tensor, tail: Tensor, facts: TripleIndex, hidden: int | None) -> Tensor:
