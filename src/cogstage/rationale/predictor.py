@@ -19,6 +19,7 @@ from cogstage.model.network import Answer, Network, PreparedRecognition
 from cogstage.model.recognition import Knowledge, features
 from cogstage.rationale.explain import ReasonArrays
 from cogstage.rationale.removal import Removable, RemovableReasons
+from cogstage.scratch import drop
 from cogstage.training.calibration import Calibration
 from cogstage.triples import TripleIndex, Triples, usual_types
 
@@ -85,6 +86,7 @@ class StagedPredictor:
 
     def _prepare(self, *asked: torch.Tensor) -> PreparedRecognition:
         """Views and associations, as ordinary tensors: whoever asks first, their tables can be added to."""
+        drop(*self.knowledge.counts.kernel)  # not needed until pairs are asked
         with torch.inference_mode(False):
             ready = self.network.ready(torch.from_numpy(self.candidates), self.knowledge.facts, None, asked or None)
         trim()  # one tower was for the views alone

@@ -24,7 +24,7 @@ from cogstage.model.network import Answer, Network, PreparedRecognition
 from cogstage.model.recall import BATCH, RecallTargets
 from cogstage.model.recognition import Knowledge, Recognition, features
 from cogstage.progress import SILENT, Progress
-from cogstage.scratch import FileRows
+from cogstage.scratch import FileRows, drop
 from cogstage.training.checkpoint import weights
 from cogstage.training.distributed import Processes
 from cogstage.training.optimiser import Adam
@@ -278,6 +278,7 @@ class StagedTraining:
         """Make the recognition that has not seen the fold ready for the fold's pairs."""
         self._ready = None  # before the next is made
         release()
+        drop(*self.knowledge.counts.kernel)  # read again when pairs are asked
         asked = [split[split.fold == fold] for split in (self.sampler.train, self.sampler.dev, pairs)]
         ends = (np.unique(np.concatenate([getattr(one, end) for one in asked])) for end in ("head", "tail"))
         heads, tails = map(torch.from_numpy, ends)  # all at once, whoever asks first
