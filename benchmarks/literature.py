@@ -31,6 +31,7 @@ def main(argv: list[str] | None = None) -> None:
     options = study_parser(__doc__)
     options.add_argument("--negatives", default="degree", help="degree, uniform or hard")
     options.add_argument("--split-seed", type=int, default=0, help="seed of the split")
+    options.add_argument("--ranking-heads", type=int, default=0, help="rank the tails of this many heads instead")
     options.add_argument("--test", action="store_true", help="test figures; without it, those of dev pairs alone")
     chosen = options.parse_args(argv)
     data = Path(chosen.data or "literature")
@@ -54,7 +55,7 @@ def main(argv: list[str] | None = None) -> None:
             seeds,
             folder / "compare",
             jobs=chosen.jobs,
-            ranking_heads=0,
+            ranking_heads=chosen.ranking_heads,
             plots=not chosen.quick,
             test=chosen.test,
         )
@@ -63,12 +64,13 @@ def main(argv: list[str] | None = None) -> None:
                 "measure": TITLES[metric],
                 **{("average" if name == TITLES[metric] else name): v for name, v in row.items()},
             }
-            for metric in ("f1", "auroc")
+            for metric in (("mrr", "hits@10") if chosen.ranking_heads else ("f1", "auroc"))
             for row in comparison_rows(result, dataset_name(built), metric)
         ]
     about = {"nodes": graph.n_nodes, "edges": graph.n_edges, "negatives": chosen.negatives, "seeds": seeds}
     usual = chosen.negatives == "degree" and chosen.split_seed == 0
     name = "literature" if usual else f"literature_{chosen.negatives}_{chosen.split_seed}"
+    name += "_ranking" if chosen.ranking_heads else ""
     report(name, rows, chosen.out, {**about, "split": result.split}, files)
 
 

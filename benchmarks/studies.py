@@ -89,15 +89,14 @@ def comparison_rows(result: Comparison, dataset: str, metric: str = "auroc") -> 
         whole = figures.get((method, MACRO))
         if whole is None:
             continue
+        spread = {"sd": whole.sd, "low": whole.low, "high": whole.high}
         of_each = {r: round(figures[method, r].mean, 4) for r in relations} if len(relations) > 1 else {}
         rows.append(
             {
                 "method": title(method),
                 **of_each,
                 TITLES[metric]: round(whole.mean, 4),
-                "sd": None if np.isnan(whole.sd) else round(whole.sd, 4),
-                "low": round(whole.low, 4),
-                "high": round(whole.high, 4),
+                **{n: None if np.isnan(v) else round(v, 4) for n, v in spread.items()},
                 "p": None if whole.p is None else round(whole.p, 4),
                 "seeds": whole.seeds,
             }
