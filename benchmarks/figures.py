@@ -26,7 +26,7 @@ from benchmarks.harness import ROOT, SkippedError, parser, report
 FIGURES = ROOT / "docs" / "results" / "figures"
 VALUE, RATIO = 0.002, 0.2  # differences that are reported
 MOST_SECONDS = 20 * 60  # of processor time
-MACHINE = ("seconds", "s", "MB", "bytes", "low", "high", "p")  # columns that time, memory or chance decide
+MACHINE = ("seconds", "s", "time", "exponent", "mb", "bytes", "low", "high", "p")  # of time, memory or chance
 FOLDERS = ("--model", "--graph", "--dataset")  # arguments that name an artefact
 NEEDED = ("name", "benchmark", "arguments", "commit", "inputs", "cpu_seconds", "rows")
 
@@ -80,7 +80,8 @@ def is_ratio(column: str) -> bool:
 
 
 def _differs(column: str, first: Any, second: Any) -> bool:
-    if any(word in column.replace(",", " ").split() for word in MACHINE):
+    words = column.replace(",", " ").replace("_", " ").lower().split()
+    if any(word in words for word in MACHINE):
         return False
     if not (_number(first) and _number(second)):
         return bool(first != second)

@@ -41,8 +41,10 @@ def main(argv: list[str] | None = None) -> None:
         chosen = [curve for curve in chosen if curve.quick]
     if not chosen:
         raise SystemExit(f"no such curve; there are {', '.join(curve.name for curve in ALL)}")
+    inputs: list[Path] = []
     if any(curve.needs_literature for curve in chosen):
-        need_literature(options.data)
+        literature = need_literature(options.data)
+        inputs = [literature / "documents.jsonl.gz", literature / "lexicon.tsv"]
     folder = Path(options.out) / "growth"
     folder.mkdir(parents=True, exist_ok=True)
     points: list[dict[str, Any]] = []
@@ -53,8 +55,8 @@ def main(argv: list[str] | None = None) -> None:
         points += found.rows()
         exponents.append(_summary(found))
         print(f"{curve.name}: {exponents[-1]['verdict']}", file=sys.stderr)
-    report("growth_points", points, folder)
-    report("growth", exponents, folder, {"sizes": "quick" if options.quick else "full"})
+    report("growth_points", points, options.out, inputs=inputs)
+    report("growth", exponents, options.out, {"sizes": "quick" if options.quick else "full"}, inputs)
 
 
 def _summary(found: Measured) -> dict[str, Any]:

@@ -60,9 +60,9 @@ def test_a_run_writes_points_exponents_and_plots(tmp_path: Path, monkeypatch: py
     curves = [replace(curve, quick=(2_000, 4_000)) for curve in curves]
     monkeypatch.setattr(growth, "ALL", tuple(curves))
     growth.main(["--quick", "--only", "Counting", "--out", str(tmp_path)])
-    points = json.loads((tmp_path / "growth" / "growth_points.json").read_text(encoding="utf-8"))["rows"]
+    points = json.loads((tmp_path / "growth_points.json").read_text(encoding="utf-8"))["rows"]
     assert [point["size"] for point in points] == [2_000, 4_000]
-    (summary,) = json.loads((tmp_path / "growth" / "growth.json").read_text(encoding="utf-8"))["rows"]
+    (summary,) = json.loads((tmp_path / "growth.json").read_text(encoding="utf-8"))["rows"]
     assert {"time exponent", "memory exponent", "needed", "verdict"} <= summary.keys()
     assert (tmp_path / "growth" / "counting_over_rows.svg").read_text(encoding="utf-8").startswith("<svg")
 
