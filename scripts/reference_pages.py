@@ -75,7 +75,7 @@ def python_page() -> str:
         if not callable(thing):
             continue
         if not (inspect.isclass(thing) and issubclass(thing, Exception)):
-            lines += ["```text", f"cogstage.{name}{_signature(thing)}", "```", ""]
+            lines += ["```text", _wrapped(f"cogstage.{name}{_signature(thing)}"), "```", ""]
         lines += [*_prose(thing), *_sections(inspect.getdoc(thing) or "")]
         if inspect.isclass(thing):
             members = [(key, value) for key, value in vars(thing).items() if not key.startswith("_")]
@@ -85,7 +85,7 @@ def python_page() -> str:
             lines += [_wrapped(f"- `{key}`: {_first(value)}") for key, value in properties]
             lines += [""] if properties else []
             for key, value in methods:
-                lines += [f"### {name}.{key}", "", "```text", f"{key}{_signature(value)}", "```", ""]
+                lines += [f"### {name}.{key}", "", "```text", _wrapped(f"{key}{_signature(value)}"), "```", ""]
                 lines += [*_prose(value), *_sections(inspect.getdoc(value) or "")]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -123,6 +123,10 @@ def _wrapped(text: str) -> str:
     indent = "  " if text.startswith("- ") else ""
     text = re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"`\1`", text).replace("``", "`")
     return textwrap.fill(text, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def _wrapped(call: str) -> str:
+    return textwrap.fill(call, 100, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
 
 def _signature(thing: Any) -> str:

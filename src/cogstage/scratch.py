@@ -1,7 +1,7 @@
 """Large arrays in files without a name, so that memory holds only the parts in use.
 
 The files lie in the folder that the environment variable ``TMPDIR`` names, else in ``/var/tmp``, because ``/tmp`` often
-is memory itself. Arrays stay in memory where they are small, where the disk has no room, or off Linux.
+is memory itself. Arrays stay in memory where they are small, where the disk has no space, or off Linux.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _maps: WeakValueDictionary[int, mmap.mmap] = WeakValueDictionary()  # by their a
 
 
 def _file(size: int) -> IO[bytes] | None:
-    """A file of ``size`` zeros with its room on the disk; None if there is none."""
+    """A file of ``size`` zeros, with its space reserved on the disk; None if there is none."""
     folder = os.environ.get("TMPDIR") or "/var/tmp"
     try:
         file = tempfile.TemporaryFile(dir=folder if os.path.isdir(folder) else None)  # noqa: SIM115

@@ -46,11 +46,12 @@ def test_nothing_near_gives_no_suggestion(typed: str) -> None:
     assert VOCABULARY.suggest(typed) == []
 
 
-def share_of_words(name: str, typed: str) -> float:
-    """The best ratio over all stretches of words."""
-    words = name.split() or [name]
-    parts = (" ".join(words[at:end]) for at in range(len(words)) for end in range(at + 1, len(words) + 1))
-    return max(difflib.SequenceMatcher(None, part, typed).ratio() for part in (name, *parts))
+def similarity(name: str, typed: str) -> float:
+    """The ratio of the whole name, or nine tenths of that of as many neighbouring words of it."""
+    words, count = name.split(), len(typed.split())
+    parts = [" ".join(words[at : at + count]) for at in range(len(words) - count + 1)]
+    ratio, *of_parts = (difflib.SequenceMatcher(None, part, typed).ratio() for part in (name, *parts))
+    return max([ratio, *(0.9 * part for part in of_parts)])
 
 
 @given(
@@ -62,7 +63,7 @@ def test_a_name_with_one_letter_changed_is_suggested_when_likeness_allows(names:
     place = int(generator.integers(len(name)))
     typed = name[:place] + "z" + name[place + 1 :]
     found = NearNames(names).nearest(typed, most=len(names))
-    assert all(share_of_words(other, typed) >= 0.6 for other in found)
+    assert all(similarity(other, typed) >= 0.6 for other in found)
     if len(name) >= 6:  # long enough to share a three-letter piece with what was typed, and alike enough
         assert name in found
 

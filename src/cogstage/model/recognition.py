@@ -62,9 +62,9 @@ class Views:
         return self.usual[left] + self.usual.roll(self.mixed.shape[1], 1)[right]
 
 
-def phi(score: Tensor) -> Tensor:
+def phi(score: Tensor, inplace: bool = False) -> Tensor:
     """φ(s): what speaks against a relation weighs a quarter."""
-    return F.leaky_relu(score, 0.25)
+    return F.leaky_relu(score, 0.25, inplace)
 
 
 def features(knowledge: Knowledge, left: np.ndarray, right: np.ndarray) -> tuple[Tensor, Tensor | None]:
@@ -171,7 +171,7 @@ class Recognition(nn.Module):
                 for part in sample.reshape(-1, 32):  # (V, 32) scores at a time, always in the same memory
                     torch.mm(one, other[part].T, out=score).add_(self.bias[r]).clamp_(-CUT, CUT)
                     score[facts.holders(k, part, hidden)] = CUT
-                    mean += F.leaky_relu_(score, 0.25).sum(1) / SAMPLE  # φ
+                    mean += phi(score, inplace=True).sum(1) / SAMPLE
                 usual[:, k] = mean - mean[heads].mean() / 2
         return usual
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cogstage.model.fast.memory import brief_empty, late_zeros, let_go, rest
+from cogstage.model.fast.memory import late_zeros, let_go, rest, temporary_empty
 
 CHUNK = 1 << 22  # likenesses held at once: 16 MB in float32
 
@@ -34,9 +34,9 @@ class Associations:
         missing = nodes[~self._found[nodes]]
         if len(missing):
             missing, rows = torch.unique(missing), max(1, CHUNK // max(1, len(self._candidates)))
-            room = brief_empty(min(rows, len(missing)), len(self._candidates), dtype=self._tower.dtype)
+            buffer = temporary_empty(min(rows, len(missing)), len(self._candidates), dtype=self._tower.dtype)
             for part in missing.split(rows):
-                ids, self._likeness[part] = self._likest(part, room[: len(part)])
+                ids, self._likeness[part] = self._likest(part, buffer[: len(part)])
                 self._ids[part], self._found[part] = ids.int(), True
             let_go(self._tower)
         return self._ids[nodes].long(), self._likeness[nodes]

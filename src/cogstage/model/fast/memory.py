@@ -23,12 +23,12 @@ def late_zeros(*shape: int, dtype: torch.dtype | None = None) -> Tensor:
     return torch.from_numpy(np.zeros(shape, torch.empty(0, dtype=dtype).numpy().dtype))
 
 
-def brief_empty(*shape: int, dtype: torch.dtype) -> Tensor:
-    """Memory for a short time, which goes back to the system as a whole; ``torch.empty`` may leave a hole."""
-    if not math.prod(shape):
+def temporary_empty(*shape: int, dtype: torch.dtype) -> Tensor:
+    """An uninitialised tensor whose memory returns to the system when it is freed; ``torch.empty`` may fragment it."""
+    count = math.prod(shape)
+    if not count:
         return torch.empty(shape, dtype=dtype)
-    room = mmap.mmap(-1, math.prod(shape) * dtype.itemsize)
-    return torch.frombuffer(room, dtype=dtype, count=math.prod(shape)).view(shape)
+    return torch.frombuffer(mmap.mmap(-1, count * dtype.itemsize), dtype=dtype, count=count).view(shape)
 
 
 def rest(*tensors: Tensor) -> None:
