@@ -4,11 +4,13 @@
 
 Parts of stage 3 are exchanged on the same stages 1 and 2. For parts of stages 1 and 2 the model is trained again.
 Dev facts stand against three kinds of pairs: the data set's own negatives, its hard negatives (which all co-occur) and
-dev facts of other relations with fitting types. Figures are macro averages over relations; no test pair is read.
+dev facts of other relations with fitting types. Figures are macro averages over relations; no test pair is read. The
+figures of a seed are kept in ``--folder`` when it is done, and are not computed again.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,6 +24,7 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from benchmarks.harness import parser, report
+from benchmarks.studies import study_folder
 from cogstage.model.config import Config
 from cogstage.model.decision import Decision, WeighedReasons
 from cogstage.model.network import PreparedRecognition
@@ -49,14 +52,19 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("--dataset", type=Path, help="Data set folder.")
     options.add_argument("--seeds", type=int, default=5)
     options.add_argument("--stage-3-only", action="store_true", help="Leave out the rows that train again.")
+    options.add_argument("--folder", help="Folder of finished seeds (default: below --out).")
     asked = options.parse_args(argv)
     graph, data, base = _inputs(asked)
     contrasts = _contrasts(graph, data, asked.dataset)
     rows: dict[str, list[Figures]] = {}
-    for seed in range(1 if asked.quick else asked.seeds):
-        for name, figures in _one_seed(graph, data.for_fitting(), contrasts, seed, base, not asked.stage_3_only):
-            rows.setdefault(name, []).append(figures)
-            print(seed, name, figures, flush=True)
+    with study_folder(asked, "ablation") as folder:
+        for seed in range(1 if asked.quick else asked.seeds):
+            kept = folder / f"seed-{seed}.json"
+            if not kept.exists():
+                found = _one_seed(graph, data.for_fitting(), contrasts, seed, base, not asked.stage_3_only)
+                kept.write_text(json.dumps(dict(_printed(seed, found)), indent=2), encoding="utf-8")
+            for name, figures in json.loads(kept.read_text(encoding="utf-8")).items():
+                rows.setdefault(name, []).append(figures)
     default = np.array([figures["AUROC"] for figures in rows["the default model"]])
     table = []
     for name, seeds in rows.items():
@@ -65,6 +73,12 @@ def main(argv: list[str] | None = None) -> None:
         spread = {"difference": float(difference.mean()), "sd of the difference": float(difference.std())}
         table.append({"row": name, "seeds": len(seeds), **mean, **spread})
     report("ablation", table, asked.out, {"options": base, "nodes": graph.n_nodes})
+
+
+def _printed(seed: int, found: Iterator[tuple[str, Figures]]) -> Iterator[tuple[str, Figures]]:
+    for name, figures in found:
+        print(seed, name, figures, flush=True)
+        yield name, figures
 
 
 def _contrasts(graph: Any, data: Any, folder: Path | None) -> dict[str, PairBatch]:
