@@ -29,7 +29,7 @@ from cogstage.model.config import Config
 from cogstage.model.decision import Decision, WeighedReasons
 from cogstage.model.network import PreparedRecognition
 from cogstage.model.recognition import features
-from cogstage.training.fitting import few_threads, prepare
+from cogstage.training.fitting import one_thread, prepare
 from cogstage.training.sampling import PairBatch
 from cogstage.training.staged import PairInputs, StagedTraining
 from cogstage.triples import TripleIndex, Triples, usual_types
@@ -179,7 +179,7 @@ def _one_seed(
     graph: Any, view: Any, contrasts: dict[str, PairBatch], seed: int, base: dict[str, Any], again: bool
 ) -> Iterator[tuple[str, Figures]]:
     config = Config(**base)
-    with few_threads():
+    with one_thread():
         training = _first_stages(graph, view, config, seed)
         seen = {kind: training.look_at(pairs) for kind, pairs in contrasts.items()}
 

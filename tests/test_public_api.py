@@ -89,7 +89,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 def test_importing_loads_nothing_heavy_and_tells_threads_to_sleep() -> None:
     code = (
         "import sys, os, cogstage; assert 'torch' not in sys.modules and 'numba' not in sys.modules;"
-        " assert os.environ['OMP_WAIT_POLICY'] == 'PASSIVE'"
+        " assert os.environ['OMP_WAIT_POLICY'] == 'PASSIVE' and os.environ['OPENBLAS_THREAD_TIMEOUT'] == '4'"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from cogstage.rationale.filters import Filter
     from cogstage.rationale.record import Prediction, Reason
 
-# Waiting threads should sleep, not spin. OpenMP reads these variables when torch is loaded.
+# Waiting threads should sleep, not spin. OpenMP and OpenBLAS read these variables when torch and numpy are loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("GOMP_SPINCOUNT", "0")
 os.environ.setdefault("KMP_BLOCKTIME", "0")
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # 2^4 cycles
 
 _HOMES = {
     "BuildOptions": "cogstage.graph.options",

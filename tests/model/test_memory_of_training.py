@@ -12,15 +12,17 @@ import numpy as np
 import pytest
 import torch
 from benchmarks.planted import Plan, planted
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from cogstage import scratch
 from cogstage.estimator import CogStage
 from cogstage.model import recognition
 from cogstage.model.config import Config
 from cogstage.model.fast import memory
-from cogstage.model.fast.memory import late_zeros, release, rest, wake
+from cogstage.model.fast.memory import late_zeros, quick_release, release, rest, wake
 from cogstage.model.network import PER_TERM
 from cogstage.scratch import is_mapped
+from cogstage.training import fitting
 from cogstage.training.fitting import prepare
 from cogstage.training.staged import Phase, StagedTraining
 
@@ -157,3 +159,45 @@ def test_late_zeros_are_zeros() -> None:
     assert torch.equal(late_zeros(3, 4), torch.zeros(3, 4))
     assert torch.equal(late_zeros(5, dtype=torch.float64), torch.zeros(5, dtype=torch.float64))
     release()
+
+
+class Cycle:
+    """An object that only a collection can free."""
+
+    def __init__(self) -> None:
+        self.own = self
+
+
+@pytest.mark.usefixtures("no_collection_by_chance")
+def test_a_quick_release_frees_what_was_made_within_it_and_looks_at_nothing_else() -> None:
+    gc.unfreeze()
+    before = Cycle()
+    kept = weakref.ref(before)
+    with quick_release():
+        del before
+        freed = weakref.ref(Cycle())
+        release()
+        assert freed() is None
+        assert kept() is not None
+    assert not gc.get_freeze_count()
+    release()
+    assert kept() is None
+    gc.freeze()  # as the tests do
+    with quick_release():
+        pass
+    assert gc.get_freeze_count()
+
+
+def test_training_runs_on_one_thread_and_gives_the_others_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    def threads() -> set[int]:
+        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+    seen = []
+    place_facts = fitting.place_facts
+    monkeypatch.setattr(fitting, "place_facts", lambda *given: (seen.append(threads()), place_facts(*given)))
+    graph, data = planted(Plan())
+    with threadpool_limits(2, user_api="blas"):
+        assert threads() == {2}
+        CogStage("may_treat", **{**OPTIONS.to_dict(), "decision_epochs": 1}).fit(graph, data)
+        assert threads() == {2}
+    assert seen == [{1}]

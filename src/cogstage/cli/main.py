@@ -81,8 +81,6 @@ def options(
 
 def run(arguments: list[str] | None = None) -> None:
     """Run the command line: exit code 0 done, 1 failed, 2 wrong use; errors are one line on stderr."""
-    # Threads that wait for each other by spinning make a busy machine many times slower; set before torch is loaded.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _terminated)
     arguments = sys.argv[1:] if arguments is None else arguments

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
+from threadpoolctl import threadpool_limits
 from torch import nn
 
 from cogstage.errors import UsageError
@@ -18,7 +19,7 @@ from cogstage.graph.pair_order import PairOrder
 from cogstage.graph.ppmi import Ppmi
 from cogstage.knowledge.dataset import FittingView
 from cogstage.model.config import Config
-from cogstage.model.fast.memory import release, rest
+from cogstage.model.fast.memory import quick_release, release, rest
 from cogstage.model.network import Network
 from cogstage.model.paper import PaperConfig
 from cogstage.model.recall import PpmiWithFacts, RecallTargets, fact_vectors
@@ -77,7 +78,7 @@ def train(
     processes = join()
     recorder = Recorder(options.trace, options.tensorboard) if processes.first else Recorder(None, None)
     try:
-        with few_threads():
+        with one_thread(), quick_release():
             if isinstance(config, Config):
                 return _train_default(graph, view, targets, config, seed, options, processes, recorder)
             assert isinstance(config, PaperConfig)
@@ -110,10 +111,12 @@ def prepare(
         network.add_folds(config.folds)
         rest(*(network if restored else network.recall).parameters())
         if not restored:
+            progress.start("Stage 1, SVD of counts and facts")
             release()
             network.recall.start_from_svd(ppmi, seed)
             rest(*network.recall.parameters())
             place_facts(network, ppmi, sampler, seed)
+            progress.done()
         recall_targets = RecallTargets.from_ppmi(ppmi)  # after the SVD, so that their memory does not add up
         drop(graph.source, graph.target, graph.count)
         _warn(graph, recall_targets, sampler, config, progress)
@@ -222,12 +225,13 @@ def _checkpoint(options: FitOptions, part: str = "") -> Checkpoint | None:
 
 
 @contextmanager
-def few_threads() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Train on one thread: the batches are small, and threads that wait for work burn as much as they save."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield
+        with threadpool_limits(1, user_api="blas"):
+            yield
     finally:
         torch.set_num_threads(before)
 

@@ -28,7 +28,7 @@ from cogstage.graph.vocabulary import Vocabulary
 from cogstage.model.network import PER_TERM, Network
 from cogstage.model.recall import BATCH, PpmiWithFacts, RecallTargets
 from cogstage.training.distributed import Processes
-from cogstage.training.fitting import few_threads
+from cogstage.training.fitting import one_thread
 from cogstage.training.optimiser import Adam
 from cogstage.training.staged import Phase
 from cogstage.triples import Triples
@@ -130,7 +130,7 @@ def _learn_recall(network: Network, ppmi: Ppmi, seed: int) -> None:
     phase = Phase(1, "Stage 1, recall", max(steps, 1), max(steps, 1))
     adam = Adam([("term", recall.term)], config.recall_rate, config.clip, {}, Processes())
     rng = np.random.default_rng([seed, 11])
-    with few_threads():
+    with one_thread():
         for step in range(steps):
             chosen = rng.choice(nodes, size=min(BATCH, len(nodes)), replace=False)
             terms = F.embedding(torch.from_numpy(chosen), recall.term, sparse=True)
