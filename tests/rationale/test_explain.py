@@ -143,14 +143,18 @@ def test_discover_equals_ranking_every_candidate(model: CogStage, side: str, new
     assert all(record.types_fit for record in found)
 
 
-def test_discover_refuses_a_term_whose_type_never_stands_there(model: CogStage) -> None:
+def test_discover_refuses_a_term_whose_type_never_stands_there(
+    model: CogStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     types, relation = model.explainer.types, "may_treat"
     assert types is not None
     tails, heads = model.ends(relation, "tail"), set(model.ends(relation, "head").tolist())
     kinds = {model.vocabulary.type[node] for node in heads}
     given = next(node for node in tails.tolist() if model.vocabulary.type[node] not in kinds)
-    with pytest.raises(UsageError, match="as head; give it as `tail` instead"):
-        discover(model, relation, head=given)
+    with monkeypatch.context() as context:
+        context.delattr(CogStage, "logits")  # nothing is ranked first
+        with pytest.raises(UsageError, match="as head; give it as `tail` instead"):
+            discover(model, relation, head=given)
     assert discover(model, relation, tail=given)
 
 

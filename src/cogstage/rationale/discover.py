@@ -74,10 +74,16 @@ def discover(
     assert given is not None
     pool = np.arange(len(model.vocabulary)) if everywhere else model.ends(relation, "tail" if tail is None else "head")
     pool = pool[pool != given]
+    heads, tails = _pairs(head, tail, pool)
+    number, types = model.all_relations.index(relation), model.explainer.types
+    if types is not None and len(pool) and not types.allowed(heads, tails)[:, number].any():
+        name, kind = model.vocabulary.name[given], model.vocabulary.type[given]
+        side, other = ("head", "tail") if tail is None else ("tail", "head")
+        raise UsageError(
+            f"{name} is a {kind}, and no known fact of {relation} has a {kind} as {side}; give it as `{other}` instead"
+        )
     if new_only:
-        heads, tails = _pairs(head, tail, pool)
-        number = np.full(len(pool), model.all_relations.index(relation))
-        pool = pool[~model.facts.contains(heads, number, tails)]
+        pool = pool[~model.facts.contains(heads, np.full(len(pool), number), tails)]
     best, logit = np.empty(0, np.int64), np.empty(0)
     progress.start(f"Ranking {len(pool):,} candidates", len(pool))
     for start in range(0, len(pool), BATCH):
@@ -88,14 +94,7 @@ def discover(
         best, logit = best[kept], logit[kept]
         progress.advance(len(part))
     progress.done()
-    found = model.predict_batch(*_pairs(head, tail, best), relation, k, choose)
-    if found and all(prediction.types_fit is False for prediction in found):
-        name, kind = model.vocabulary.name[given], model.vocabulary.type[given]
-        side, other = ("head", "tail") if tail is None else ("tail", "head")
-        raise UsageError(
-            f"{name} is a {kind}, and no known fact of {relation} has a {kind} as {side}; give it as `{other}` instead"
-        )
-    return found
+    return model.predict_batch(*_pairs(head, tail, best), relation, k, choose)
 
 
 def _pairs(head: int | None, tail: int | None, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
