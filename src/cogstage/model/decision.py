@@ -5,10 +5,10 @@
     value      v(i,k,j) = w_k·φ(ŝ_k(i,j)), with u_k in place of w_k for a known fact
     reasons    c(h,k,j) = α·a(j|t)·v(h,k,j)      "h k j, and j is similar to t"
                c(i,k,t) = β·a(i|h)·v(i,k,t)      "i k t, and i is similar to h"
-    pair       e(h,t) = δ·PPMI(h,t) + ε·max(0, cos(υ_h, υ_t))      the counts of the pair itself
+    pair       e(h,t) = η·PPMI(h,t) + ε·max(0, cos(υ_h, υ_t))      the counts of the pair itself
     decision   logit = b + e(h,t) + Σ of the n largest c > 0 + Σ of the n smallest c < 0          (n = 4)
 
-Each target relation r has its own σ_h, σ_t, α, β, w, u, δ, ε and b. δ and ε are never negative. A triple of r itself
+Each target relation r has its own σ_h, σ_t, α, β, w, u, η, ε and b. η and ε are never negative. A triple of r itself
 that is recognised or known never counts against r, and one of an opposite relation never counts for it: w and u have
 that sign.
 """
@@ -63,7 +63,7 @@ class Decision(nn.Module):
         self.scale = nn.Parameter(torch.full((many, 2), 2.0))  # log α, log β (Q, 2)
         self.value = nn.Parameter(own * 0.5)  # w (Q, K)
         self.fact = nn.Parameter(own * 0.5)  # u (Q, K)
-        self.pair = nn.Parameter(torch.zeros(many, 2))  # δ, ε (Q, 2)
+        self.pair = nn.Parameter(torch.zeros(many, 2))  # η, ε (Q, 2)
         self.bias = nn.Parameter(torch.zeros(many))  # b (Q,)
 
     def forward(self, likeness: Tensor, lifted: Tensor, known: Tensor, pair: Tensor, q: int) -> WeighedReasons:
@@ -85,7 +85,7 @@ class Decision(nn.Module):
 
     @torch.no_grad()
     def keep_signs(self) -> None:
-        """Put δ, ε, w and u back where their sign is the one a reader expects; called after each step."""
+        """Put η, ε, w and u back where their sign is the one a reader expects; called after each step."""
         self.pair.clamp_(min=0)
         for part in (self.value, self.fact):
             part.copy_(torch.where(self.own, part.clamp(min=0), torch.where(self.opposite, part.clamp(max=0), part)))
