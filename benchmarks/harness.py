@@ -140,8 +140,8 @@ def machine() -> dict[str, Any]:
     }
 
 
-def provenance(inputs: Iterable[Path] = ()) -> dict[str, Any]:
-    """Which code measured, on which input files (by name, SHA-256), and the processor time so far."""
+def provenance(inputs: Iterable[Path] = (), worked: float = 0.0) -> dict[str, Any]:
+    """Which code measured, on which input files (by name, SHA-256), and the processor time of this and earlier runs."""
     git = ["git", "-C", str(ROOT)]
     commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
     changed = subprocess.run([*git, "status", "--porcelain", "src", "benchmarks"], capture_output=True, text=True)
@@ -149,7 +149,7 @@ def provenance(inputs: Iterable[Path] = ()) -> dict[str, Any]:
     return {
         "commit": commit + (" with changes" if changed.stdout.strip() else "") if commit else "unknown",
         "inputs": hashes,
-        "cpu_seconds": round(cpu_seconds(), 1),
+        "cpu_seconds": round(max(cpu_seconds(), worked), 1),
     }
 
 
@@ -159,11 +159,13 @@ def report(
     out: Path | str | None = None,
     notes: Mapping[str, Any] | None = None,
     inputs: Iterable[Path] = (),
+    worked: float = 0.0,
 ) -> None:
     """Print ``rows`` as a table (columns as they first appear) and write them to ``out/name.json``.
 
     The file also says what ran (``python -m benchmarks`` sets ``RUN``), with which code, on which ``inputs`` and
-    machine, so that it can be kept as a figure of the documentation (see :mod:`benchmarks.figures`).
+    machine, so that it can be kept as a figure of the documentation (see :mod:`benchmarks.figures`). ``worked`` is the
+    processor time behind all rows, where some were computed by an earlier run.
     """
     from cogstage.reporting.table import Table, value_text
 
@@ -178,7 +180,7 @@ def report(
             "name": name,
             "benchmark": RUN[0] if RUN else None,
             "arguments": _repeatable(RUN[1:]),
-            **provenance(inputs),
+            **provenance(inputs, worked),
             "machine": machine(),
             "rows": [dict(row) for row in rows],
             "notes": dict(notes or {}),

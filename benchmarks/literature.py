@@ -67,11 +67,12 @@ def main(argv: list[str] | None = None) -> None:
             for metric in (("mrr", "hits@10") if chosen.ranking_heads else ("f1", "auroc"))
             for row in comparison_rows(result, dataset_name(built), metric)
         ]
+        worked = sum(cell["cpu_seconds"] for key, cell in result.cells.items() if key.dataset == dataset_name(built))
     about = {"nodes": graph.n_nodes, "edges": graph.n_edges, "negatives": chosen.negatives, "seeds": seeds}
     usual = chosen.negatives == "degree" and chosen.split_seed == 0
     name = "literature" if usual else f"literature_{chosen.negatives}_{chosen.split_seed}"
     name += "_ranking" if chosen.ranking_heads else ""
-    report(name, rows, chosen.out, {**about, "split": result.split}, files)
+    report(name, rows, chosen.out, {**about, "split": result.split}, files, worked)
 
 
 if __name__ == "__main__":

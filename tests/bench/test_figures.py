@@ -73,7 +73,7 @@ def test_a_figure_says_what_made_it_and_is_measured_again(
 
     monkeypatch.setattr(figures, "run", measured)
     monkeypatch.setattr(counting, "QUICK", SMALL)
-    monkeypatch.setattr(harness, "provenance", lambda inputs=(): {"commit": "x", "inputs": {}, "cpu_seconds": 1.0})
+    monkeypatch.setattr(harness, "provenance", lambda *_: {"commit": "x", "inputs": {}, "cpu_seconds": 1.0})
     monkeypatch.setattr(figures, "RATIO", 1.0)  # ratios of so small sizes are chance
     figures.main(arguments)
     assert "counting: the same" in capsys.readouterr().out

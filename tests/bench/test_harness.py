@@ -107,3 +107,10 @@ def test_counting_writes_sizes_machine_and_both_sides(
     assert {"cores", "memory_gb", "versions", "python"} <= written["machine"].keys()
     assert [row["side"] for row in written["rows"]] == ["scipy X.T @ X", "cogstage"]
     assert all({"seconds", "CPU seconds", "peak MB", "× faster"} <= row.keys() for row in written["rows"])
+
+
+def test_a_report_counts_the_work_of_earlier_runs(tmp_path: Path) -> None:
+    for worked in (0.0, 1e7):
+        harness.report("some", [{"method": "a", "value": 1.0}], tmp_path, worked=worked)
+        kept = json.loads((tmp_path / "some.json").read_text(encoding="utf-8"))
+        assert (kept["cpu_seconds"] == 1e7) == bool(worked)
