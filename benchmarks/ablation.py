@@ -227,6 +227,7 @@ def _without_lift(training: StagedTraining) -> Iterator[None]:
 def _first_stages(graph: Any, view: Any, config: Config, seed: int) -> StagedTraining:
     training = prepare(graph, view, range(len(view.relations)), config, seed)
     rng = np.random.default_rng(seed)
+    torch.manual_seed(seed)  # dropout
     for number in range(training.rounds):
         if not training.is_epoch(number):
             training.run_round(number, rng)
@@ -245,6 +246,7 @@ def _stage_3(
     network = training.network
     network.decision = kind(config, training.targets, network.relations, network.decision.opposite)
     rng = np.random.default_rng([seed, 3])
+    torch.manual_seed(seed)
     for number in range(training.rounds):
         if training.is_epoch(number):
             training.run_round(number, rng)
