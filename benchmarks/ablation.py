@@ -59,7 +59,7 @@ def main(argv: list[str] | None = None) -> None:
     rows: dict[str, list[Figures]] = {}
     with study_folder(asked, "ablation") as folder:
         for seed in range(1 if asked.quick else asked.seeds):
-            kept = folder / f"seed-{seed}.json"
+            kept = folder / f"{'stage-3' if asked.stage_3_only else 'all'}-{seed}.json"
             if not kept.exists():
                 found = _one_seed(graph, data.for_fitting(), contrasts, seed, base, not asked.stage_3_only)
                 kept.write_text(json.dumps(dict(_printed(seed, found)), indent=2), encoding="utf-8")
