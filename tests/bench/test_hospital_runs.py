@@ -26,9 +26,9 @@ def counting_stage(name: str, out: str, code: str = "pass") -> pipeline.Stage:
 
 def test_finished_stages_are_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = str(tmp_path / "first"), str(tmp_path / "second")
-    failing = [counting_stage("one", first), counting_stage("two", second, "raise SystemExit('no more room')")]
+    failing = [counting_stage("one", first), counting_stage("two", second, "raise SystemExit('no space left')")]
     monkeypatch.setattr(pipeline, "stages", lambda plan, training: failing)
-    with pytest.raises(SystemExit, match="no more room"):
+    with pytest.raises(SystemExit, match="no space left"):
         pipeline.run_stages(tmp_path, PLAN, {})
     monkeypatch.setattr(pipeline, "stages", lambda plan, training: [failing[0], counting_stage("two", second)])
     rows = pipeline.run_stages(tmp_path, PLAN, {})

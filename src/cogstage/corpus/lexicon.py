@@ -315,7 +315,7 @@ def _encode(keys: Sequence[tuple[str, ...]], where: str) -> tuple[tuple[str, ...
     for key in keys:
         for token in key:
             uses[token] = uses.get(token, 0) + 1
-    if len(uses) > MOST_TOKENS - 10_000:  # leaves room for the words of context rules
+    if len(uses) > MOST_TOKENS - 10_000:  # leaves space for the words of context rules
         raise CogstageError(
             f"{where}: {len(uses):,} different words; a lexicon can have at most {MOST_TOKENS - 10_000:,}"
         )

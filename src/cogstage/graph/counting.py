@@ -17,7 +17,7 @@ from cogstage.graph import kernels
 from cogstage.graph.edges import Edges
 
 compiled: Any = kernels  # numba's types are too imprecise for the type checker
-SLOTS = 2 << 20  # room for the targets of one range of sources before they are moved together
+SLOTS = 2 << 20  # space for the targets of one range of sources before they are moved together
 SMALL = 50_000  # number of rows below which threads do not pay off
 
 

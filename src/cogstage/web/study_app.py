@@ -43,7 +43,7 @@ def create_study_app(
 
 
 def health(request: Request) -> Response:
-    """Whether the study can be used: 200 if its database answers and there is room on the disk, otherwise 503."""
+    """Whether the study can be used: 200 if its database answers and there is space on the disk, otherwise 503."""
     opened = site_of(request).opened
     opened.answers.check()
     url = opened.database.engine.url
