@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, permutation_test, ttest_1samp
 from sklearn.metrics import cohen_kappa_score
 
-from cogstage.study.agreement import (
+from cogstage.statistics import (
     alpha_of_coincidences,
     bootstrap,
     coincidences,

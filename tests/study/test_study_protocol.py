@@ -107,7 +107,7 @@ def test_sources_are_files_of_records_with_labels(tmp_path: Path) -> None:
         ("{", "2: "),
         ("[1]", "JSON object"),
         ('{"schema": 2}', "prediction record of schema 2"),
-        ('{"schema": 3}', "not a prediction record"),
+        ('{"schema": 4}', "not a prediction record"),
         ('{"schema": 99}', "schema 99"),
         ("repeat", "twice"),
         ("label", "neither 0 nor 1"),

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cogstage.study.agreement import Bootstrap, Estimate
+from cogstage.statistics import Bootstrap, Estimate
 from cogstage.study.judgements import Judgement, by_familiarity
 from cogstage.study.protocol import Study
 from cogstage.study.reliability import Agreement, agreement

@@ -141,7 +141,8 @@ def _sort_pairs(sources: Sequence[Source], known: Mapping[Pair, int], options: S
         )
     judges = sources if options.judged_by == "all" else sources[:1]
     for pair in labelled:
-        positive = {source.predictions[pair].probability >= options.threshold for source in judges}
+        judged = [source.predictions[pair] for source in judges]
+        positive = {entry.probability >= options.threshold and not entry.contradicted for entry in judged}
         if len(positive) == 1 and _sets(pair, sources, positive == {True}, options.per_set):
             right = positive == {bool(known[pair])}
             found[f"{'true' if right else 'false'}_{'positive' if positive == {True} else 'negative'}"].append(pair)
@@ -194,5 +195,5 @@ def _forwards(said: ExplainedPair) -> tuple[ShownRationale, ...]:
         triple = (reason.head, reason.relation, reason.tail)
         if is_inverse(reason.relation):
             triple = (reason.tail, inverse(reason.relation), reason.head)
-        shown.setdefault(triple, ShownRationale(*triple, against=reason.weight < 0))
+        shown.setdefault(triple, ShownRationale(*triple, against=reason.weight < 0, unlikely=reason.unlikely))
     return tuple(shown.values())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cogstage.study.agreement import krippendorff_alpha, sign_test
+from cogstage.statistics import krippendorff_alpha, sign_test
 from cogstage.study.answers import ReviewProgress
 from cogstage.study.effort import is_hasty, is_hasty_reviewer
 from cogstage.study.folder import OpenStudy

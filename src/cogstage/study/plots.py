@@ -7,7 +7,7 @@ from typing import Any
 
 from cogstage.reporting import Plot
 from cogstage.reporting.plots import COLOURS, SHADES, PlotEstimate, draw_points, draw_stacked, name_rows, plot
-from cogstage.study import agreement
+from cogstage.statistics import Estimate
 from cogstage.study.blind import SCORES
 from cogstage.study.crossover import Measure
 from cogstage.study.results import Results, SetScores, SourceComparison
@@ -15,7 +15,7 @@ from cogstage.study.results import Results, SetScores, SourceComparison
 WIDTH = 6.6
 
 
-def _point(estimate: agreement.Estimate) -> PlotEstimate:
+def _point(estimate: Estimate) -> PlotEstimate:
     return PlotEstimate(estimate.value, estimate.low, estimate.high)
 
 

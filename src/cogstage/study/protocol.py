@@ -13,6 +13,7 @@ from typing import Any, get_args
 from cogstage.artefact import read_meta, to_json
 from cogstage.choices import ProtocolName
 from cogstage.errors import CogstageError, UsageError
+from cogstage.rationale.wording import triple_phrase
 from cogstage.relations import phrase
 
 STUDY = "study.json"
@@ -21,7 +22,7 @@ SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 OUTCOMES = ("true_positive", "false_positive", "false_negative", "true_negative")
 # Fields that older study.json files lack. At their defaults they do not count in a protocol's identity.
 _ADDED_TO_STUDY = {"protocol": "sets", "consent": "", "contact": ""}
-_ADDED_TO_RATIONALE = {"against": False}
+_ADDED_TO_RATIONALE = {"against": False, "unlikely": False}
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,12 @@ class ShownRationale:
     relation: str
     tail: str
     against: bool = False  # it speaks against the relation of the case
+    unlikely: bool = False  # the model considers the triple unlikely, and it is denied in words
 
     @property
     def phrase(self) -> str:
         """The relation as it reads between the two terms."""
-        return phrase(self.relation)
+        return triple_phrase(self.relation, not self.unlikely)
 
     @property
     def text(self) -> str:

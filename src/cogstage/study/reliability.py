@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from cogstage.study.agreement import (
+from cogstage.statistics import (
     Bootstrap,
     Estimate,
     alpha_of_coincidences,

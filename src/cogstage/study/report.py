@@ -10,7 +10,7 @@ from typing import Any
 
 from cogstage.artefact import to_json, write_text
 from cogstage.reporting import Report, Section, Table, figure_text, p_text
-from cogstage.study.agreement import Estimate
+from cogstage.statistics import Estimate
 from cogstage.study.crossover import CrossoverResults, Measure, ReasonsEffect, analyse_crossover
 from cogstage.study.effort import HASTY, HASTY_SHARE
 from cogstage.study.export import answers_csv, times_csv

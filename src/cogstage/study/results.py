@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from cogstage.study.agreement import Bootstrap, Estimate, ratio, sign_flip_test, sign_test
+from cogstage.statistics import Bootstrap, Estimate, ratio, sign_flip_test, sign_test
 from cogstage.study.effort import is_hasty, is_hasty_reviewer
 from cogstage.study.judgements import Judgement, by_familiarity
 from cogstage.study.protocol import OUTCOMES, Study

@@ -14,12 +14,12 @@ from pathlib import Path
 from cogstage.artefact import is_artefact
 from cogstage.errors import CogstageError, UsageError
 from cogstage.rationale.corrections import Corrections
-from cogstage.rationale.record import Prediction
+from cogstage.rationale.record import UNLIKELY, Prediction
 from cogstage.tables import Row, bare_suffix, column_names, open_bytes, read_rows
 
 Pair = tuple[str, str, str]  # keys of head, relation, tail
 REASON_COLUMNS = ("head", "relation", "tail", "reason_head", "reason_relation", "reason_tail")
-FURTHER_COLUMNS = ("weight", "probability", "label", "head_name", "tail_name")
+FURTHER_COLUMNS = ("reason_status", "weight", "probability", "label", "head_name", "tail_name")
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class WeightedTriple:
     relation: str
     tail: str
     weight: float
+    unlikely: bool = False  # the source considers the triple unlikely
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class ExplainedPair:
     tail: str
     probability: float
     reasons: tuple[WeightedTriple, ...]
+    contradicted: bool = False  # an opposite relation is known or more likely, so the source does not predict this one
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,16 @@ class Source:
 def explained(prediction: Prediction) -> ExplainedPair:
     """The part of a prediction record that a study uses."""
     reasons = tuple(
-        WeightedTriple(entry.head.name, entry.relation, entry.tail.name, entry.share) for entry in prediction.reasons
+        WeightedTriple(entry.head.name, entry.relation, entry.tail.name, entry.share, not entry.recognised)
+        for entry in prediction.reasons
     )
     return ExplainedPair(
-        prediction.head.name, prediction.relation, prediction.tail.name, prediction.probability, reasons
+        prediction.head.name,
+        prediction.relation,
+        prediction.tail.name,
+        prediction.probability,
+        reasons,
+        prediction.verdict == "contradicted",
     )
 
 
@@ -132,8 +140,9 @@ def read_reasons(name: str, path: Path) -> Source:
     """Any system's reasons: a table (TSV, CSV, JSON lines, Parquet) with one reason per row.
 
     The columns ``head``, ``relation`` and ``tail`` name the pair, ``reason_head``, ``reason_relation`` and
-    ``reason_tail`` the triple. Optional are ``weight`` (below zero: the triple speaks against the relation; without
-    it, rows count as ordered), ``probability`` of the pair (without it, 1), ``label``, ``head_name``, ``tail_name``.
+    ``reason_tail`` the triple. Optional are ``reason_status`` ("considered unlikely": the triple is denied in words),
+    ``weight`` (below zero: the triple speaks against the relation; without it, rows count as ordered),
+    ``probability`` of the pair (without it, 1), ``label``, ``head_name``, ``tail_name``.
     """
     reasons: dict[Pair, list[WeightedTriple]] = {}
     about: dict[Pair, tuple[str, str, float]] = {}
@@ -146,9 +155,8 @@ def read_reasons(name: str, path: Path) -> Source:
             probability = _number(row, "probability", 1.0)
             if not 0 <= probability <= 1:
                 raise CogstageError(f"{row.where('probability')}: {probability} is not between 0 and 1")
-            listed.append(
-                WeightedTriple(str(row["reason_head"]), str(row["reason_relation"]), str(row["reason_tail"]), weight)
-            )
+            triple = (str(row["reason_head"]), str(row["reason_relation"]), str(row["reason_tail"]))
+            listed.append(WeightedTriple(*triple, weight, row["reason_status"] == UNLIKELY))
             said = (str(row["head_name"] or pair[0]), str(row["tail_name"] or pair[2]), probability)
             if about.setdefault(pair, said) != said:
                 raise CogstageError(
