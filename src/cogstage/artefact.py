@@ -1,8 +1,9 @@
 """Artefacts on disk: folders of open formats that are written atomically, each with a ``meta.json``.
 
 Writing holds a lock on the folder's name, so that two commands never write one folder. A finished folder is written to
-the disk (fsync) before it takes its name. ``meta.json`` lists every file with its size and hash; :func:`read_meta`
-checks them.
+the disk (fsync) before it takes its name. ``meta.json`` lists every file with its size and hash;
+:func:`read_folder` checks
+them, and reads all files of one version of a folder even while it is replaced.
 """
 
 from __future__ import annotations
@@ -14,25 +15,28 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 import xxhash
 
+from cogstage.artefact_checks import BLOCK, check_files, check_sizes, meta_text, size_and_hash, version_of
+from cogstage.artefact_checks import META as META
 from cogstage.errors import CogstageError, UsageError
 from cogstage.locks import lock_folder
 
 FORMAT_VERSION = 1
-META = "meta.json"
 REPORT = "REPORT.md"
 LIVE = re.compile(r"\.sqlite(-\w+)?$")  # databases change while they are used, so they have no fixed hash
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 NO_VERIFY = "COGSTAGE_NO_VERIFY"  # environment variable: folders are read without checking their hashes
 FULL_DISK = "no space left on the disk; free some and run the command again"
-BLOCK = 1 << 22
+PATIENCE = 20.0  # seconds that a reader waits for a folder that is being replaced
+T = TypeVar("T")
 
 Describe = Callable[[Path, Mapping[str, Any]], str]
 """The text of a folder's ``REPORT.md``, from the folder and its ``meta.json``."""
@@ -77,15 +81,6 @@ def file_hash(path: Path) -> str:
     return digest.hexdigest()
 
 
-def fast_hash(path: Path) -> str:
-    """Return the XXH3 hash (128 bits) of a file. It detects damage quickly, but does not protect against forgery."""
-    digest = xxhash.xxh3_128()
-    with path.open("rb") as handle:
-        while block := handle.read(BLOCK):
-            digest.update(block)
-    return str(digest.hexdigest())
-
-
 @contextmanager
 def one_line_if_full(path: Path) -> Iterator[None]:
     """Turn the errors of a full disk into one line, whichever library raises them."""
@@ -115,7 +110,7 @@ def _disk_is_full(error: Exception, path: Path) -> bool:
 def new_file(path: Path, mode: int = 0o644, durable: bool = True) -> Iterator[Path]:
     """Yield a temporary path to write to; on success it is renamed to ``path``, so that no reader sees a partial file.
 
-    With ``durable=False``, the file is not synced to disk and may be lost in a power cut.
+    With ``durable=False``, file and folder are not synced to disk, and the file may be lost in a power cut.
     """
     with one_line_if_full(path):
         try:
@@ -131,8 +126,10 @@ def new_file(path: Path, mode: int = 0o644, durable: bool = True) -> Iterator[Pa
             yield temporary
             os.chmod(temporary, mode)
             if durable:
-                _to_disk(temporary)
+                sync_to_disk(temporary)
             os.replace(temporary, path)
+            if durable:
+                sync_to_disk(path.parent)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
@@ -144,7 +141,7 @@ def write_text(path: Path, text: str, mode: int = 0o644, durable: bool = True) -
         temporary.write_text(text, encoding="utf-8")
 
 
-def _to_disk(path: Path) -> None:
+def sync_to_disk(path: Path) -> None:
     """Sync a file or folder to disk; ignored for folders on file systems that do not support it."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -201,30 +198,51 @@ def finish_folder(
     new: Path, path: Path, kind: str, made_with: Mapping[str, Any], report: Describe | None = None
 ) -> None:
     """Add ``meta.json`` with the hashes of all files and the report, then rename the folder to ``path``."""
+    write_meta(new, kind, made_with, report)
+    replace_folder(new, path)
+
+
+def write_meta(
+    folder: Path,
+    kind: str,
+    made_with: Mapping[str, Any],
+    report: Describe | None = None,
+    version: str | None = None,
+) -> None:
+    """Write ``meta.json`` with the hashes of all files in the folder, and ``REPORT.md`` if ``report`` is given."""
     files = {
-        file.relative_to(new).as_posix(): _size_and_hash(file)
-        for file in sorted(new.rglob("*"))
-        if file.is_file() and file != new / META and not LIVE.search(file.name)
+        file.relative_to(folder).as_posix(): size_and_hash(file)
+        for file in sorted(folder.rglob("*"))
+        if file.is_file() and file != folder / META and not LIVE.search(file.name)
     }
     meta = {
         "kind": kind,
         "format": FORMAT_VERSION,
-        "version": software_version(),
+        "version": software_version() if version is None else version,
         "made_with": dict(made_with),
         "files": files,
     }
     if report is not None:
-        write_text(new / REPORT, report(new, json.loads(to_json(meta))), durable=False)
-        files[REPORT] = _size_and_hash(new / REPORT)
-    write_text(new / META, to_json({**meta, "check": _check(meta)}), durable=False)  # synced with the rest below
-    replace_folder(new, path)
+        write_text(folder / REPORT, report(folder, json.loads(to_json(meta))), durable=False)
+        files[REPORT] = size_and_hash(folder / REPORT)
+    write_text(folder / META, to_json({**meta, "check": meta_hash(meta)}), durable=False)
 
 
-def _size_and_hash(file: Path) -> dict[str, Any]:
-    return {"bytes": file.stat().st_size, "xxh3": fast_hash(file)}
+def add_text(folder: Path, name: str, text: str) -> None:
+    """Add a text file to a finished folder, or replace one, and record its hash in ``meta.json``.
+
+    The old hash goes first, so that a kill in between leaves a file without a hash and never one with a wrong hash.
+    """
+    with lock_folder(folder):
+        meta = json.loads((folder / META).read_text(encoding="utf-8"))
+        meta.setdefault("files", {}).pop(name, None)
+        write_text(folder / META, to_json({**meta, "check": meta_hash(meta)}))
+        write_text(folder / name, text)
+        meta["files"][name] = size_and_hash(folder / name)
+        write_text(folder / META, to_json({**meta, "check": meta_hash(meta)}))
 
 
-def _check(meta: Mapping[str, Any]) -> str:
+def meta_hash(meta: Mapping[str, Any]) -> str:
     """Hash of a ``meta.json`` without this hash."""
     rest = {key: value for key, value in meta.items() if key != "check"}
     return str(xxhash.xxh3_128_hexdigest(to_json(rest).encode("utf-8", "surrogatepass")))
@@ -237,35 +255,72 @@ def replace_folder(new: Path, path: Path) -> None:
     :func:`recover_folder` finishes the work.
     """
     for entry in [*new.rglob("*"), new]:
-        _to_disk(entry)
+        sync_to_disk(entry)
     if path.exists():
-        following, old = _beside(path)
+        following, old = replacement_names(path)
         shutil.rmtree(following, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
         os.replace(new, following)
         os.replace(path, old)
         os.replace(following, path)
-        _to_disk(path.parent)
+        sync_to_disk(path.parent)
         shutil.rmtree(old, ignore_errors=True)
     else:
         os.replace(new, path)
-        _to_disk(path.parent)
+        sync_to_disk(path.parent)
 
 
-def _beside(path: Path) -> tuple[Path, Path]:
+def replacement_names(path: Path) -> tuple[Path, Path]:
+    """The names that the new and the old folder have for a moment while ``path`` is replaced."""
     return path.parent / f".{path.name}.next", path.parent / f".{path.name}.old"
 
 
 def recover_folder(path: Path) -> None:
     """Finish a replacement that was killed between its two renames; nothing to do if the folder is there."""
-    following, old = _beside(path)
-    if path.exists() or not (following.is_dir() or old.is_dir()):
+    if not _between_renames(path):
         return
-    with suppress(OSError), lock_folder(path):
+    following, old = replacement_names(path)
+    with suppress(OSError, UsageError), lock_folder(path):  # UsageError: its writer lives and is about to finish
         if not path.exists():
             os.replace(following if following.is_dir() else old, path)
-            _to_disk(path.parent)
+            sync_to_disk(path.parent)
             shutil.rmtree(old, ignore_errors=True)
+
+
+def _between_renames(path: Path) -> bool:
+    """Whether a replacement of the folder is between its two renames."""
+    return not path.exists() and any(folder.is_dir() for folder in replacement_names(path))
+
+
+def read_folder(
+    path: Path | str,
+    kind: str,
+    files: Iterable[str],
+    read: Callable[[Path, dict[str, Any]], T],
+    verify: bool = True,
+) -> T:
+    """Check an artefact and return ``read(path, meta)``, all of one version of the folder.
+
+    If the folder was replaced meanwhile, all of it is read again, so that files of two versions never mix. See
+    :func:`read_meta` for the checks. What ``read`` opens, it must open before it returns.
+    """
+    path = Path(path)
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        before = version_of(path)
+        try:
+            value = read(path, read_meta(path, kind, files, verify))
+        except Exception as error:
+            if version_of(path) == before and not _between_renames(path):
+                if isinstance(error, FileNotFoundError):
+                    raise CogstageError(f"{path} is damaged ({error}); create the {kind} again") from error
+                raise
+        else:
+            if version_of(path) == before:
+                return value
+        if time.monotonic() > deadline:
+            raise CogstageError(f"{path} is replaced again and again while it is read; try again later")
+        time.sleep(0.005)
 
 
 def is_artefact(path: Path, kind: str) -> bool:
@@ -276,9 +331,12 @@ def is_artefact(path: Path, kind: str) -> bool:
 def read_kind(path: Path) -> str | None:
     """The kind of artefact that the folder's ``meta.json`` names; None if there is none."""
     recover_folder(path)
+    deadline = time.monotonic() + PATIENCE
+    while _between_renames(path) and time.monotonic() < deadline:
+        time.sleep(0.005)
     try:
-        meta = json.loads((path / META).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        meta = json.loads(meta_text(path))
+    except (OSError, ValueError, RecursionError):
         return None
     kind = meta.get("kind") if isinstance(meta, dict) else None
     return kind if isinstance(kind, str) else None
@@ -287,23 +345,23 @@ def read_kind(path: Path) -> str | None:
 def read_meta(path: Path | str, kind: str, files: Iterable[str] = (), verify: bool = True) -> dict[str, Any]:
     """The ``meta.json`` of an artefact, checked: right kind, known format, every needed file there and undamaged.
 
-    ``verify=False``, or the environment variable ``COGSTAGE_NO_VERIFY``, leaves the hashes unchecked.
-    Artefacts of versions that wrote no hashes are read without.
+    ``verify=False``, or the environment variable ``COGSTAGE_NO_VERIFY``, leaves the hashes unchecked. Otherwise a
+    folder without hashes is refused.
     """
     path = Path(path)
     recover_folder(path)
     if not path.is_dir():
         raise UsageError(f"{path} is not a folder; expected a {kind} made by cogstage")
     try:
-        text = (path / META).read_text(encoding="utf-8")
+        text = meta_text(path)
         meta = json.loads(text)
     except FileNotFoundError:
         raise UsageError(f"{path} has no {META}; expected a {kind} made by cogstage") from None
-    except ValueError as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CogstageError(f"{path / META} is not valid JSON ({error}); create the {kind} again") from None
-    found = meta.get("kind") if isinstance(meta, dict) else None
-    if found != kind:
-        raise UsageError(f"{path} is a {found or 'folder of another program'}, not a {kind}")
+    own_kind = meta.get("kind") if isinstance(meta, dict) else None
+    if own_kind != kind:
+        raise UsageError(f"{path} is a {own_kind or 'folder of another program'}, not a {kind}")
     if meta.get("format") != FORMAT_VERSION:
         raise CogstageError(
             f"{path} has format {meta.get('format')}, but this version reads format {FORMAT_VERSION}; "
@@ -312,30 +370,25 @@ def read_meta(path: Path | str, kind: str, files: Iterable[str] = (), verify: bo
     for name in files:
         if not (path / name).exists():
             raise CogstageError(f"{path} does not contain {name}; create the {kind} again")
-    if verify and not os.environ.get(NO_VERIFY) and ("files" in meta or "check" in meta):
-        if meta.get("check") != _check(meta) or text != to_json(meta):
-            raise CogstageError(
-                f"{path / META} is damaged: its content has changed since it was written; create the {kind} again"
-            )
-        _verify(path, kind, meta.get("files", {}))
+    recorded = meta.get("files")
+    if verify and not os.environ.get(NO_VERIFY):
+        _check_hashes(path, kind, meta, text)
+        check_files(path, kind, meta["files"])
+    check_sizes(path / name for name in {*files, *(recorded if isinstance(recorded, dict) else ())})
     return dict(meta)
 
 
-def _verify(path: Path, kind: str, files: Any) -> None:
-    """Raise unless every file has the size and hash that ``meta.json`` gives."""
-    if not isinstance(files, dict):
-        raise CogstageError(f"{path / META} is damaged (files); create the {kind} again")
-    for name, about in files.items():
-        parts = PurePosixPath(name).parts
-        for part in parts or ("",):
+def _check_hashes(path: Path, kind: str, meta: Mapping[str, Any], text: str) -> None:
+    """Raise unless ``meta.json`` is as it was written and records hashes of files in this folder."""
+    if "files" not in meta and "check" not in meta:
+        raise CogstageError(
+            f"{path} records no hashes of its files, so damage would go unnoticed; "
+            f"create the {kind} again, or read it with `no_verify`"
+        )
+    if meta.get("check") != meta_hash(meta) or text != to_json(meta) or not isinstance(meta.get("files"), dict):
+        raise CogstageError(
+            f"{path / META} is damaged: its content has changed since it was written; create the {kind} again"
+        )
+    for name in meta["files"]:
+        for part in PurePosixPath(name).parts or ("",):
             safe_name(part, path / META)
-        file = path.joinpath(*parts)
-        try:
-            size, digest = about["bytes"], about["xxh3"]
-            sound = file.is_file() and file.stat().st_size == size and fast_hash(file) == digest
-        except (KeyError, TypeError):
-            raise CogstageError(f"{path / META} is damaged ({name}); create the {kind} again") from None
-        if not sound:
-            raise CogstageError(
-                f"{path / name} is damaged: its content has changed since it was written; create the {kind} again"
-            )

@@ -2,90 +2,74 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
 import sys
-import threading
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from cogstage.errors import UsageError
 
-_held: dict[Path, tuple[int, int, int]] = {}  # lock file -> descriptor, thread, how often that thread holds it
-_guard = threading.Lock()
-
-
-def _forget_locks() -> None:
-    """A forked worker must not keep its parent's locks alive when the parent is killed."""
-    global _guard
-    _guard = threading.Lock()
-    for descriptor, _, _ in _held.values():
-        with suppress(OSError):
-            os.close(descriptor)
-    _held.clear()
-
-
-os.register_at_fork(after_in_child=_forget_locks)
+NOTE_BYTES = 4096  # longest note that is read; whoever planted a larger one is not quoted
+NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 @contextmanager
 def lock_folder(path: Path | str) -> Iterator[None]:
     """Hold the right to write the artefact ``path``; a second writer stops at once with a line that names the first.
 
-    The lock is the kernel's (flock on a file beside the folder), so it ends with its process, however that ends. The
-    same thread may take it again.
+    The lock is the operating system's, on a file beside the folder, so it ends with its process, however that ends.
+    The same thread may take it again. Nothing is ever written through the lock file, and a symbolic link in its place
+    is refused, so that a planted link cannot damage the file behind it. Who holds the lock stands in a second file.
     """
     path = Path(os.path.abspath(path))
-    file, thread = path.parent / f".{path.name}.lock", threading.get_ident()
-    with _guard:
-        if (mine := _held.get(file)) is not None and mine[1] == thread:
-            _held[file] = (mine[0], thread, mine[2] + 1)
-        else:
-            _held[file] = (_take_lock(file, path), thread, 1)
+    file, note = path.parent / f".{path.name}.lock", path.parent / f".{path.name}.holder"
+    lock = FileLock(file, timeout=0, is_singleton=True)
     try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout:
+        raise UsageError(f"{path} is being written by {_holder(note)}; wait for it, or choose another folder") from None
+    except OSError as error:
+        if file.is_symlink():
+            raise UsageError(f"{path} cannot be written: {file} is a symbolic link; remove it") from error
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+    try:
+        if lock.lock_counter == 1:
+            _write_note(note)
         yield
     finally:
-        with _guard:
-            descriptor, thread, times = _held.get(file, (-1, 0, 0))
-            if times > 1:
-                _held[file] = (descriptor, thread, times - 1)
-            elif times == 1:
-                del _held[file]
-                file.unlink(missing_ok=True)  # while the lock is held: whoever waits sees that the file is another
-                os.close(descriptor)
+        if lock.lock_counter == 1:
+            for left in (note, file):  # while the lock is held: whoever waits sees that the file has lost its name
+                with suppress(OSError):
+                    left.unlink()
+        lock.release()
 
 
-def _take_lock(file: Path, path: Path) -> int:
-    while True:
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as error:
-            raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(descriptor)
-            raise UsageError(
-                f"{path} is being written by {_holder(file)}; wait for it, or choose another folder"
-            ) from None
-        with suppress(FileNotFoundError):
-            if os.fstat(descriptor).st_ino == file.stat().st_ino:
-                break
-        os.close(descriptor)  # released and removed between opening and locking
+def _write_note(note: Path) -> None:
+    """Say who holds the lock; without a note, on a full disk, the lock still holds."""
     about = {"pid": os.getpid(), "host": socket.gethostname(), "command": " ".join(sys.argv)[:300]}
-    os.ftruncate(descriptor, 0)
-    with suppress(OSError):  # on a full disk the lock still holds, it only does not say whose it is
-        os.write(descriptor, json.dumps(about).encode("utf-8", "replace"))
-    return descriptor
+    with suppress(OSError):
+        descriptor, name = tempfile.mkstemp(dir=note.parent, prefix=note.name)
+        try:
+            with open(descriptor, "w", encoding="utf-8", errors="replace") as handle:
+                json.dump(about, handle)
+            os.replace(name, note)  # a planted link is replaced, not followed
+        except OSError:
+            os.unlink(name)
 
 
-def _holder(file: Path) -> str:
+def _holder(note: Path) -> str:
     try:
-        about = json.loads(file.read_text(encoding="utf-8"))
-        return f"process {int(about['pid'])} on {about['host']} ({about['command']})"
+        descriptor = os.open(note, os.O_RDONLY | NO_FOLLOW)
+        with open(descriptor, encoding="utf-8") as handle:
+            about = json.loads(handle.read(NOTE_BYTES))
+        who = f"process {int(about['pid'])} on {about['host']} ({about['command']})"
+        return "".join(letter if letter.isprintable() else "?" for letter in who)
     except (OSError, ValueError, KeyError, TypeError):
         return "another process"

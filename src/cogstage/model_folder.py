@@ -15,12 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
-from torch import nn
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 
-from cogstage.artefact import is_artefact, new_folder, read_meta, software_version, to_json, write_text
+from cogstage.artefact import is_artefact, new_folder, read_folder, software_version, to_json, write_text
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.disproportionality import Margins, Population
@@ -28,29 +26,26 @@ from cogstage.graph.kept_examples import Examples
 from cogstage.graph.pair_counts import PairCounts
 from cogstage.graph.pair_order import PairOrder
 from cogstage.graph.vocabulary import Vocabulary
+from cogstage.knowledge.dataset import read_triples
 from cogstage.locks import lock_folder
 from cogstage.model.config import Config
-from cogstage.model.fast.paper_network import FastPaperNetwork
-from cogstage.model.network import Network
-from cogstage.model.paper import PaperConfig
+from cogstage.model.network import Network, network_shapes
 from cogstage.options import Options
 from cogstage.provenance import counts_of, privacy_text
 from cogstage.rationale.explain import Explainer
-from cogstage.rationale.paper_predictor import PaperPredictor
-from cogstage.rationale.predictor import Predictor, StagedPredictor
+from cogstage.rationale.predictor import DefaultPredictor, Predictor
 from cogstage.rationale.record import Provenance
 from cogstage.relations import RelationIndex
 from cogstage.reporting.release import TEST_FIGURES, release_markdown
 from cogstage.training.calibration import Calibration
-from cogstage.training.checkpoint import FILE as CHECKPOINT_FILE
-from cogstage.training.checkpoint import put_weights, save_tensors
 from cogstage.triples import TripleIndex, Triples, usual_types
 
 VOCABULARY = "vocabulary.parquet"
 ORDER = "order.safetensors"  # where the graph has order in time
 EXAMPLES = "examples.arrow"  # of counted pairs, where the graph keeps any
-CHECKPOINT = "checkpoint"
-MODEL_VERSION = 6  # 1: another decision; 2: no fact-aware vectors; 3: no counts of the pair; 5: no lift
+CHECKPOINT, CHECKPOINT_FILE = "checkpoint", "state.safetensors"  # of a training that is not finished
+MODEL_VERSION = 7  # 6: one score per relation
+DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "BOOL": "?"}  # of safetensors
 FILES = (
     "model.safetensors",
     "config.json",
@@ -70,7 +65,7 @@ class Fitted:
     config: Options
     relations: tuple[str, ...]  # of the data set
     targets: tuple[int, ...]  # those that are predicted
-    network: nn.Module
+    network: Network | Any  # or the networks of the published model by target, an nn.ModuleDict
     calibration: dict[str, Calibration]
     metrics: dict[str, Any]
     vocabulary: Vocabulary
@@ -91,8 +86,10 @@ class Fitted:
         """Return the predictor of the preset: default or published model."""
         types, relations = self.vocabulary.type, len(self.relations)
         if isinstance(self.network, Network):
-            return StagedPredictor.create(self.network, self.counts, self.facts, types, relations, self.order)
-        return PaperPredictor.create(self.network, self.counts, self.facts, types, relations)
+            return DefaultPredictor.create(self.network, self.counts, self.facts, types, relations, self.order)
+        from cogstage.rationale.paper_predictor import PaperPredictor
+
+        return PaperPredictor.create(self.network, self.facts, len(types), relations)
 
     def explainer(self, facts: TripleIndex) -> Explainer:
         """Turns reasons into records; ``facts`` are the training facts."""
@@ -111,30 +108,35 @@ class Fitted:
 
     def on_graph(self, graph: Graph) -> Fitted:
         """The same stages 2 and 3 with the terms and counts of another graph."""
-        from cogstage.training.transfer import move_facts, move_network, places
+        from cogstage.training.transfer import matching_nodes, move_facts, move_network
 
         if not isinstance(self.network, Network):
             raise UsageError(
                 "only the default model can be applied to another graph; train the published model on that graph"
             )
-        place = places(self.vocabulary, graph.vocabulary)
-        facts = move_facts(self.facts, place, len(self.vocabulary))
+        match = matching_nodes(self.vocabulary, graph.vocabulary)
+        facts = move_facts(self.facts, match, len(self.vocabulary))
         sources = {**self.metrics.get("sources", {}), **counts_of(graph.made_with)}
         return replace(
             self,
-            network=move_network(self.network, (self.graph, self.facts), (graph, facts), place, self.seed),
+            network=move_network(self.network, (self.graph, self.facts), (graph, facts), match),
             facts=facts,
             metrics={**self.metrics, "sources": sources},
-            **kept_of_graph(graph),
+            **graph_fields(graph),
         )
 
     def weights_hash(self) -> str:
         """SHA-256 of the weights, which identifies the model in records."""
         digest = hashlib.sha256()
-        for name, value in sorted(self.network.named_parameters()):
+        for name, value in sorted(self._arrays().items()):
             digest.update(name.encode())
-            digest.update(np.ascontiguousarray(value.detach().numpy()).tobytes())
+            digest.update(value.data)
         return digest.hexdigest()
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        if isinstance(self.network, Network):
+            return {name: np.ascontiguousarray(value) for name, value in self.network.arrays().items()}
+        return {name: value.detach().contiguous().numpy() for name, value in self.network.named_parameters()}
 
     def save(self, path: Path) -> None:
         """Write the folder; a checkpoint within it goes when the finished model takes its place."""
@@ -152,8 +154,7 @@ class Fitted:
     def _write(self, path: Path) -> None:
         about = {"seed": self.seed, "preset": self.preset, "privacy": self.privacy, "graph": self.graph_hash}
         with new_folder(path, "model", about, release_markdown) as folder:
-            parameters = {name: value.detach().contiguous() for name, value in self.network.named_parameters()}
-            save_tensors(parameters, folder / FILES[0])
+            save_file(self._arrays(), folder / FILES[0])
             config = {
                 "model_version": MODEL_VERSION,
                 "config": self.config.to_dict(),
@@ -166,15 +167,13 @@ class Fitted:
                 "privacy": self.privacy,
                 "vocabulary_hash": self.vocabulary.hash,
                 "population": None if self.population is None else asdict(self.population),
-                **({"ordered": True} if isinstance(self.network, Network) and self.network.ordered else {}),
             }
             write_text(folder / "config.json", to_json(config))
             write_text(folder / "metrics.json", to_json(self.metrics))
             self.vocabulary.write(folder, VOCABULARY)
-            arrays = {name: torch.from_numpy(value) for name, value in self.counts.arrays().items()}
-            save_file(arrays, folder / "evidence.safetensors")
+            save_file(self.counts.arrays(), folder / "evidence.safetensors")
             if self.order is not None:
-                save_file({name: torch.from_numpy(x) for name, x in self.order.arrays().items()}, folder / ORDER)
+                save_file(self.order.arrays(), folder / ORDER)
             if self.examples is not None:
                 self.examples.write(folder / EXAMPLES)
             names = pa.array([self.relations[number] for number in self.facts.relation.tolist()], pa.string())
@@ -188,7 +187,11 @@ class Fitted:
             raise UsageError(
                 f"{path} contains an unfinished training run; continue it with `resume` and the same options"
             )
-        read_meta(path, "model", FILES)
+        return read_folder(path, "model", FILES, cls._read)
+
+    @classmethod
+    def _read(cls, path: Path, meta: Mapping[str, Any]) -> Fitted:
+        """Read the files of a folder whose ``meta.json`` was checked."""
         try:
             info = json.loads((path / "config.json").read_text(encoding="utf-8"))
             if info.get("model_version") != MODEL_VERSION:
@@ -198,26 +201,24 @@ class Fitted:
                 raise CogstageError(f"{path}: the vocabulary does not belong to the model; train the model again")
             relations = tuple(info["relations"])
             targets = tuple(relations.index(name) for name in info["targets"])
-            facts = _read_facts(path / "facts_train.parquet", relations)
-            order = load_file(path / ORDER) if (path / ORDER).exists() else None
-            config, network = _network(info, len(vocabulary), relations, targets, facts)
-            put_weights(network, load_file(path / "model.safetensors"), str(path / "model.safetensors"))
-            arrays = load_file(path / "evidence.safetensors")
+            facts = read_triples(path / "facts_train.parquet", relations)
+            order = mapped_arrays(path / ORDER) if (path / ORDER).exists() else None
+            config, network = _network(info, path / FILES[0], len(vocabulary), targets, facts)
             return cls(
                 info["preset"],
                 info["seed"],
                 config,
                 relations,
                 targets,
-                network.eval(),
+                network,
                 {name: Calibration(**entry) for name, entry in info["calibration"].items()},
                 _metrics(path),
                 vocabulary,
                 facts,
-                PairCounts.from_arrays({name: value.numpy() for name, value in arrays.items()}),
+                PairCounts.from_arrays(mapped_arrays(path / "evidence.safetensors")),
                 info["graph_hash"],
                 info["privacy"],
-                None if order is None else PairOrder.from_arrays({name: x.numpy() for name, x in order.items()}),
+                None if order is None else PairOrder.from_arrays(order),
                 None if info.get("population") is None else Population(**info["population"]),
                 Examples.load(path / EXAMPLES, len(vocabulary)) if (path / EXAMPLES).exists() else None,
             )
@@ -225,7 +226,7 @@ class Fitted:
             raise CogstageError(f"{path} is damaged ({error}); train the model again") from error
 
 
-def kept_of_graph(graph: Graph) -> dict[str, Any]:
+def graph_fields(graph: Graph) -> dict[str, Any]:
     """The fields of :class:`Fitted` that a graph gives."""
     return {
         "vocabulary": graph.vocabulary,
@@ -247,17 +248,41 @@ def _metrics(path: Path) -> dict[str, Any]:
 
 
 def _network(
-    info: Mapping[str, Any], terms: int, relations: Sequence[str], targets: Sequence[int], facts: Triples
-) -> tuple[Options, nn.Module]:
-    """The configuration and a network with fresh weights."""
+    info: Mapping[str, Any], file: Path, terms: int, targets: Sequence[int], facts: Triples
+) -> tuple[Options, Any]:
+    """The configuration and the network."""
+    arrays, relations = mapped_arrays(file), len(info["relations"])
     if info["preset"] != "paper":
         config = Config.from_dict(info["config"])
-        opposite = torch.from_numpy(RelationIndex(relations).opposite[list(targets)])
-        return config, Network(config, terms, len(relations), targets, opposite, info.get("ordered", False))
-    paper = PaperConfig.from_dict(info["config"])
-    triples = torch.from_numpy(np.stack([facts.head, facts.relation, facts.tail], 1).astype(np.int64))
-    networks = {str(target): FastPaperNetwork(paper, terms, len(relations), target, triples) for target in targets}
-    return paper, nn.ModuleDict(networks)
+        _check_shapes(config, arrays, terms, relations, len(targets), file)
+        return config, Network.from_arrays(config, targets, arrays)
+    from cogstage.training.paper_folder import paper_networks
+
+    return paper_networks(info["config"], arrays, terms, relations, targets, facts, str(file))
+
+
+def _check_shapes(
+    config: Config, arrays: Mapping[str, np.ndarray], terms: int, relations: int, targets: int, file: Path
+) -> None:
+    shapes = network_shapes(config, terms, relations, targets)
+    if {name: value.shape for name, value in arrays.items()} != shapes:
+        raise CogstageError(f"{file}: the weights do not fit the configuration; train again")
+
+
+def mapped_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a safetensors file, mapped into memory, so that processes share them."""
+    with safe_open(path, "numpy"):
+        pass  # the library checks the header
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(size))
+    header.pop("__metadata__", None)
+    data = np.memmap(path, np.uint8, "r", offset=8 + size) if path.stat().st_size > 8 + size else np.empty(0, np.uint8)
+    arrays = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        arrays[name] = data[begin:end].view(DTYPES[entry["dtype"]]).reshape(entry["shape"])
+    return arrays
 
 
 def check_output(path: Path) -> None:
@@ -296,11 +321,3 @@ def _only_checkpoint(path: Path) -> bool:
         return False
     parts = [path / CHECKPOINT, *(entry for entry in (path / CHECKPOINT).iterdir() if entry.is_dir())]
     return any((part / CHECKPOINT_FILE).exists() and is_artefact(part, "checkpoint") for part in parts)
-
-
-def _read_facts(path: Path, relations: tuple[str, ...]) -> Triples:
-    table = pq.read_table(path, columns=["head_id", "relation", "tail_id"])
-    index = {name: number for number, name in enumerate(relations)}
-    relation: list[Any] = [index[name] for name in table.column("relation").to_pylist()]
-    head, tail = (table.column(name).to_numpy().astype(np.int32) for name in ("head_id", "tail_id"))
-    return Triples(head, np.array(relation, np.int16), tail)

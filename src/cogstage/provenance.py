@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
+SEEDED = "none (the noise came from a known seed, so anyone who knows it can remove it)"
+LEAST_SUPPRESSION, MOST_EPSILON, MOST_DELTA = 5, 10.0, 1e-5  # what passes for protection where it is required
 COUNTED = ("corpus", "format", "unit", "documents", "units", "years", "until", "examples")
 
 
 def privacy_text(made_with: Mapping[str, Any]) -> str:
-    """The privacy protection of a graph in a few words; "none" if the counts are exact and complete."""
+    """The privacy protection of a graph in a few words; begins with "none" if there is none."""
     private = made_with.get("private")
+    if private and any(part.get("seed") for part in private.get("parts") or [private]):
+        return SEEDED
     if private:
         return f"differentially private (ε={private['epsilon']:g}, δ={private['delta']:g}, m={private['pairs']})"
     below = made_with.get("suppress_below") or 0
     return f"counts below {below} suppressed" if below else "none"
+
+
+def privacy_weakness(privacy: str) -> str | None:
+    """Why a protection (as :func:`privacy_text` words it) is too weak to rely on; None if it is strong enough."""
+    if match := re.fullmatch(r"counts below (\d+) suppressed", privacy):
+        below = int(match[1])
+        return None if below >= LEAST_SUPPRESSION else f"it suppresses counts below {below} only"
+    if match := re.match(r"differentially private \(ε=([^,]+), δ=([^,]+), m=\d+", privacy):
+        epsilon, delta = float(match[1]), float(match[2])
+        if epsilon > MOST_EPSILON:
+            return f"its ε is {epsilon:g}"
+        return None if delta <= MOST_DELTA else f"its δ is {delta:g}"
+    return privacy.removeprefix("none").strip(" ()") or "they are exact"
 
 
 def licences_of(*made: Mapping[str, Any]) -> list[str]:
