@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import random
 
 import numpy as np
 import pytest
@@ -93,15 +94,46 @@ wide = st.lists(
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.one_of(texts, lines, odd_lines, wide.map("".join)), max_size=6), terms)
-def test_the_compiled_pass_says_the_same(batch: list[str], found: list[str]) -> None:
+def test_rows_without_sentences_are_the_same_rows(batch: list[str], found: list[str]) -> None:
     annotator = Annotator(lexicon_of_distinct(*found, "a", "b . a", "` x", "word heart"), context=False)
     expected, given_ = annotator.term_rows(batch), annotator.term_rows(batch, sentences=False)
     assert given_[0].tolist() == expected[0].tolist()
     assert given_[2].tolist() == expected[2].tolist()
     assert not given_[1].any()
-    for text in map(normalise, batch):
-        codes, _ = annotator._table.encode(text, np.array([0, len(text)]))
-        assert codes.tobytes().decode("utf-32-le") == annotator._encode(text)[0] + "\x02"
+
+
+def test_a_long_text_in_pieces_gives_what_its_sentences_give() -> None:
+    """Terms may reach over the end of a sentence, and so over the end of a piece."""
+    chance = random.Random(1)
+    words, ends = ["no", "fever", "aspirin", "heart", "failure", "word"], ["fever", "failure", "ending", "aspirin"]
+    inner_words = [chance.choices(words, k=chance.randint(0, 10)) for _ in range(30_000)]
+    sentences = [" ".join([chance.choice(ends).title(), *inner, chance.choice(ends)]) + "." for inner in inner_words]
+    annotator = Annotator(lexicon_of("fever", "heart failure", "ending . aspirin", "aspirin", "failure . fever word"))
+    rows = annotator.term_rows([" ".join(sentences)])
+    few = 200  # sentences of a short text, which is searched at once; neighbours overlap by some
+    expected: dict[int, list[int]] = {}
+    for at in range(0, len(sentences), few - 40):
+        _, number, term = annotator.term_rows([" ".join(sentences[at : at + few])])
+        inner = (number >= 20) | (at == 0)
+        inner &= (number < few - 20) | (at + few >= len(sentences))
+        for sentence, found in zip(number[inner].tolist(), term[inner].tolist(), strict=True):
+            expected.setdefault(at + sentence, []).append(found)
+    assert len(" ".join(sentences).split()) > 2 * (1 << 16)
+    given_: dict[int, list[int]] = {}
+    for sentence, found in zip(rows[1].tolist(), rows[2].tolist(), strict=True):
+        given_.setdefault(sentence, []).append(found)
+    assert given_ == expected
+
+
+def test_a_text_without_marks_is_cut_into_long_sentences() -> None:
+    text = "fever " * 60_000 + "no fever"
+    breaks = list(sentence_breaks(text))
+    assert [position % 6 for position, _ in breaks] == [0] * 3
+    assert max(np.diff([0, *(position for position, _ in breaks), len(text)])) <= 100_006
+    rows = Annotator(lexicon_of("fever")).term_rows([text])
+    assert len(rows[2]) == 60_000
+    assert np.unique(rows[1]).tolist() == [0, 1, 2, 3]
+    assert list(sentence_breaks("x" * 300_000)) == []
 
 
 @settings(max_examples=200, deadline=None)

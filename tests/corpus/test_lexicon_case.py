@@ -25,7 +25,7 @@ def lexicon(*terms: tuple[str, str], any_case: bool = False, bad: BadRows | None
 
 def concepts(words: Lexicon, text: str) -> list[str]:
     found = [mention.concept for mention in Annotator(words, context=False).annotate(text)]
-    rows = Annotator(words, context=False).concept_rows([text], sentences=False)[2]  # the compiled pass
+    rows = Annotator(words, context=False).concept_rows([text], sentences=False)[2]
     assert [words.concepts[number] for number in rows.tolist()] == found
     return found
 
@@ -61,8 +61,30 @@ def test_terms_that_differ_in_case_alone_are_counted() -> None:
     words = lexicon(("Aspirin", "A"), ("aspirin", "A"), ("ASPIRIN", "A"), ("AIDS", "B"), ("Aids", "B"), bad=bad)
     assert len(words) == 2
     assert bad.notices[CASE_NOTICE] == 3
-    assert concepts(words, "aids, AIDS, aSPIRIN") == ["B", "A"]
+    assert concepts(words, "aids, AIDS, aSPIRIN") == ["B", "B", "A"]
     assert concepts(lexicon(("AIDS", "B"), ("Aids", "B"), ("aids", "B")), "aids, AIDS, Aids") == ["B"] * 3
+
+
+SPELLINGS = ["PACK", "Pack", "pack", "MS", "ms", "Ms", "ALL", "all-trans", "T4"]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.sampled_from(SPELLINGS), min_size=1, max_size=4, unique=True),
+    st.sampled_from(SPELLINGS),
+    st.lists(st.sampled_from(["pack", "Pack", "PACK", "ms", "MS", "Ms", "all", "ALL-TRANS", "t4", "T4"]), max_size=8),
+)
+def test_a_further_spelling_of_a_concept_removes_no_match(terms: list[str], further: str, words: list[str]) -> None:
+    before = Annotator(lexicon(*((term, "C1") for term in terms)), context=False).annotate(" ".join(words))
+    more = dict.fromkeys([*terms, further])
+    after = Annotator(lexicon(*((term, "C1") for term in more)), context=False).annotate(" ".join(words))
+    covered = {place for mention in after for place in range(mention.start, mention.end)}
+    assert all(set(range(mention.start, mention.end)) <= covered for mention in before)
+
+
+def test_an_abbreviation_next_to_another_spelling_matches_in_any_case() -> None:
+    for terms in (["Pack"], ["PACK", "Pack"], ["Pack", "PACK"]):
+        assert concepts(lexicon(*((term, "C1") for term in terms)), "pack Pack PACK") == ["C1"] * 3
 
 
 def test_notices_come_back_with_a_kept_lexicon(tmp_path: Path) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import datetime
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from corpus_files import DAY, put, read, without_place
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from cogstage.corpus.readers import open_reader, recognise
 from cogstage.errors import CogstageError
@@ -45,12 +48,85 @@ def test_medline(tmp_path: Path) -> None:
     assert reader.names["D001241/Q000627"] == ("Aspirin/therapeutic use", "mesh")
 
 
+def citation(pmid: int, version: int, title: str) -> str:
+    return (
+        f'<PubmedArticle><MedlineCitation Status="MEDLINE"><PMID Version="{version}">{pmid}</PMID><Article>'
+        f"<ArticleTitle>{title}</ArticleTitle></Article><CommentsCorrectionsList><CommentsCorrections>"
+        f'<PMID Version="1">{pmid + 1}</PMID></CommentsCorrections></CommentsCorrectionsList></MedlineCitation>'
+        "</PubmedArticle>"
+    )
+
+
+def pubmed(path: Path, *articles: str, deleted: Sequence[str] = ()) -> Path:
+    gone = f"<DeleteCitation>{''.join(deleted)}</DeleteCitation>" if deleted else ""
+    return put(path, f"<PubmedArticleSet>{' '.join(articles)}{gone}</PubmedArticleSet>")
+
+
+def test_the_newest_version_of_a_citation_counts(tmp_path: Path) -> None:
+    """As in the baseline: PMID 20029612 is there in versions 1 to 4, in any order."""
+    path = pubmed(
+        tmp_path / "a.xml", *(citation(20029612, v, f"version {v}") for v in (2, 4, 1, 3)), citation(7, 1, "x")
+    )
+    bad = BadRows()
+    assert [(d.doc_id, d.text) for d in read(path, bad=bad)] == [("20029612", "version 4"), ("7", "x")]
+    assert sum(bad.notices.values()) == 3
+
+
+def test_update_files_replace_and_delete(tmp_path: Path) -> None:
+    one = pubmed(tmp_path / "pubmed24n0001.xml.gz", *(citation(n, 1, f"old {n}") for n in range(1, 7)))
+    two = pubmed(
+        tmp_path / "pubmed24n1220.xml.gz", citation(2, 1, "revised 2"), citation(3, 1, "one"), citation(3, 1, "second"),
+        deleted=['<PMID Version="1">4</PMID>', "<PMID>5</PMID>"],
+    )  # fmt: skip
+    three = pubmed(tmp_path / "pubmed24n1221.xml.gz", citation(5, 1, "back again"), deleted=["<PMID>6</PMID>"])
+    expected = {"1": "old 1", "2": "revised 2", "3": "second", "5": "back again"}
+    for files in ([one, two, three], [three, one, two]):
+        assert {d.doc_id: d.text for d in read(files)} == expected
+    assert open_reader([one, two, three]).parts() == [[one, two, three]]
+    assert open_reader([one]).parts() == [[one]]
+    assert {d.doc_id: d.text for d in read([one])} == {str(n): f"old {n}" for n in range(1, 7)}
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.lists(st.tuples(st.integers(1, 5), st.integers(1, 3), st.booleans()), max_size=6), min_size=1, max_size=4
+    )
+)
+def test_revisions_against_a_plain_replay(tmp_path: Path, files: list[list[tuple[int, int, bool]]]) -> None:
+    """Play the files one by one into a dictionary of versions, as a mirror of PubMed is updated."""
+    versions: dict[int, dict[int, str]] = {}
+    paths = []
+    for number, rows in enumerate(files):
+        kept = [(pmid, version) for pmid, version, gone in rows if not gone]
+        for at, (pmid, version) in enumerate(kept):
+            versions.setdefault(pmid, {})[version] = f"text {number} {at}"
+        for pmid, version, gone in rows:
+            if gone:
+                versions.get(pmid, {}).pop(version, None)
+        articles = [citation(pmid, version, f"text {number} {at}") for at, (pmid, version) in enumerate(kept)]
+        gone_ = [f'<PMID Version="{version}">{pmid}</PMID>' for pmid, version, gone in rows if gone]
+        paths.append(pubmed(tmp_path / f"n{number}.xml", *articles, deleted=gone_))
+    expected = {str(pmid): found[max(found)] for pmid, found in versions.items() if found}
+    assert {d.doc_id: d.text for d in read(paths, "medline")} == expected
+
+
+def test_pmids_are_seen_across_the_border_of_a_block(tmp_path: Path) -> None:
+    filler = citation(1, 1, "x" * (1 << 20))
+    for cut in range(0, 120, 7):
+        path = pubmed(
+            tmp_path / "a.xml", filler.replace("x" * cut, "", 1), citation(2, 1, "old"), citation(2, 2, "new")
+        )
+        assert [d.text for d in read(path)][1:] == ["new"]
+
+
 def test_broken_xml_names_line_and_column(tmp_path: Path) -> None:
     path = put(tmp_path / "pubmed.xml", MEDLINE.replace("<DeleteCitation>", "<Delete & Citation>"))
     with pytest.raises(CogstageError, match=r"pubmed\.xml:17, column \d+: broken XML"):
         read(path)
     bad = BadRows(skip=True)
-    assert len(read([path, put(tmp_path / "second.xml", MEDLINE)], bad=bad)) == 4
+    others = MEDLINE.replace(">11<", ">21<").replace(">12<", ">22<")
+    assert len(read([path, put(tmp_path / "second.xml", others)], bad=bad)) == 4
     assert bad.count == 1
 
 
@@ -85,6 +161,26 @@ def test_pubtator(tmp_path: Path) -> None:
     bad = BadRows(skip=True)
     assert len(read(broken, bad=bad)) == 2
     assert bad.count == 1
+
+
+def test_numbers_of_different_types_are_different_codes(tmp_path: Path) -> None:
+    """9685 is a gene and the cat; a mention of two genes gives both their type, and a name where they have no other."""
+    found = [("HCN4", "Gene", "9685"), ("cat", "Species", "9685"), ("HCN4 and INSR", "Gene", "9685;3643"),
+             ("IR", "GeneOrGeneProduct", "3643;3630"), ("insulin", "Gene", "3630")]  # fmt: skip
+    lines = "".join(f"1\t0\t3\t{mention}\t{kind}\t{code}\n" for mention, kind, code in found)
+    annotations = [{"text": m, "infons": {"type": t, "identifier": i}} for m, t, i in found]
+    files = [
+        put(tmp_path / "a.pubtator", f"1|t|Title\n{lines}"),
+        put(tmp_path / "b.json", json.dumps({"documents": [{"id": "1", "passages": [{"annotations": annotations}]}]})),
+    ]
+    for path in files:
+        reader = open_reader(path)
+        (document,) = reader
+        assert document.codes == ("gene:9685", "species:9685", "gene:3643", "gene:3630")
+        assert reader.names["gene:9685"] == ("HCN4", "Gene")
+        assert reader.names["species:9685"] == ("cat", "Species")
+        assert reader.names["gene:3643"] == ("HCN4 and INSR", "Gene")  # alphabetically first of two shared mentions
+        assert reader.names["gene:3630"] == ("insulin", "Gene")
 
 
 BIOC = {

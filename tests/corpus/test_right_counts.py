@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from corpus_files import put, read
 
-from cogstage.corpus.annotations import identifiers
-from cogstage.corpus.readers import NO_PATIENT, SeenIds, open_reader
+from cogstage.corpus.formats.annotated import identifiers
+from cogstage.corpus.readers import WITHOUT_PATIENT, SeenIds, open_reader
 from cogstage.corpus.records import as_code, as_concept, as_id, as_patient
 from cogstage.errors import CogstageError
 from cogstage.graph.build import build_graph
@@ -43,8 +43,8 @@ def edges_of(folder: Path) -> Counter[tuple[str, str]]:
         ("c|SUB|G|181|A", "SequenceVariant", "", ["c|SUB|G|181|A"]),
         ("tmVar:p|SUB|V|600|E;HGVS:p.V600E;CorrespondingGene:673", "ProteinMutation", "",
          ["tmVar:p|SUB|V|600|E;HGVS:p.V600E;CorrespondingGene:673"]),
-        ("3630;3643", "Gene", "", ["3630", "3643"]),
-        ("3630,3643", "GeneOrGeneProduct", "", ["3630", "3643"]),
+        ("3630;3643", "Gene", "", ["gene:3630", "gene:3643"]),
+        ("3630,3643", "GeneOrGeneProduct", "", ["gene:3630", "gene:3643"]),
         ("D003920,D006973", "DiseaseOrPhenotypicFeature", "", ["D003920", "D006973"]),
         ("D014786|D006311", "Disease", "visual impairment|auditory impairment", ["D014786", "D006311"]),
         ("D014786|D006311", "Disease", "", ["D014786|D006311"]),
@@ -74,7 +74,7 @@ def wanted_pairs() -> Counter[tuple[str, str]]:
     def codes(identifier: str, type: str) -> list[str]:
         if identifier == "-1":
             return []
-        return identifier.split(";") if type == "Gene" else [identifier]
+        return [f"gene:{number}" for number in identifier.split(";")] if type == "Gene" else [identifier]
 
     return pairs([code for _, t, i in annotations for code in codes(i, t)] for _, annotations in literature())
 
@@ -152,7 +152,7 @@ def test_records_without_a_patient_are_units_of_their_own(tmp_path: Path) -> Non
     options = BuildOptions(unit="patient-window", window=7)
     build_graph(put(tmp_path / "r.csv", text), tmp_path / "graph", options=options, bad=bad)
     assert edges_of(tmp_path / "graph") == wanted
-    assert bad.notices[NO_PATIENT] == 2 * len(MISSING)
+    assert bad.notices[WITHOUT_PATIENT] == 2 * len(MISSING)
     graph = Graph.load(tmp_path / "graph")
     assert graph.vocabulary.count[graph.vocabulary.index["C9"]] == len(MISSING)
     table = pa.table({

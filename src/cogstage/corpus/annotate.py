@@ -7,13 +7,14 @@ finds the terms and another the context cues: a match can begin and end only at 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from array import array
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import chain, groupby, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,12 +23,10 @@ from cogstage.corpus.lexicon import BREAK, UNKNOWN, Lexicon, character, compile_
 from cogstage.corpus.tokens import TOKEN, casefold_token, normalise, sentence_breaks
 from cogstage.numbering import within_groups
 
-if TYPE_CHECKING:
-    from cogstage.corpus.encoding_kernel import TokenTable
-
+Match = tuple[int, int, int]  # first token, token behind the last, pattern
 _MOST_REMEMBERED = 1 << 18  # words whose characters are cached
 _LONGEST_REMEMBERED = 32
-_BATCH = 1 << 21  # characters per search if sentences do not matter
+_PIECE = 1 << 16  # tokens of a long text that are searched at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,41 +132,69 @@ class Annotator:
         parts.append("".join(map(characters, text[begun:].split())))
         return "".join(parts), starts
 
-    def _flags(self, encoded: str, starts: list[int], found: list[tuple[int, int, int]]) -> list[int] | None:
-        """The context of each match; None if no cue occurs in the text."""
+    @cached_property
+    def _longest(self) -> int:
+        """At least the number of tokens of the longest pattern; a hyphen may stand between any two words."""
+        return 2 * max((len(TOKEN.findall(term)) for term in self.lexicon.terms), default=0) + 1
+
+    def _matches(
+        self, encoded: str, starts: list[int]
+    ) -> Iterator[tuple[list[tuple[int, int, int]], list[int] | None]]:
+        """The matches in a text (start, end, pattern) and their context flags, if there are any.
+
+        A long text comes in pieces of whole sentences, with the same matches as if it were searched at once: each
+        search looks ahead by the longest term, and begins where the last match ended.
+        """
+        long = len(encoded) > _PIECE
+        begin = done = 0
+        while begin < len(encoded):
+            following = bisect_left(starts, begin + _PIECE) if long else len(starts)
+            end = starts[following] if following < len(starts) else len(encoded)
+            if long:
+                found = self.lexicon.automaton.find(encoded[done : end + self._longest])
+                found = [(s + done, e + done, pattern) for s, e, pattern in found if s + done < end]
+            else:
+                found = self.lexicon.automaton.find(encoded)
+            if found:
+                yield found, self._flags(encoded, starts, found, begin, end) if self.context else None
+            begin, done = end, max(end, found[-1][1] if found else 0)
+
+    def _flags(self, encoded: str, starts: list[int], found: list[Match], begin: int, end: int) -> list[int] | None:
+        """The context of each match in the sentences from ``begin`` to ``end``; None if there is no cue."""
         assert self.rules is not None
-        small = encoded.translate(self._small) if self._small else encoded
+        piece = encoded[begin:end]
+        small = piece.translate(self._small) if self._small else piece
         cues = self._cues.find(small)
         if not cues:
             return None
         flags: list[int] = []
-        by_sentence = {
-            number: list(group) for number, group in groupby(cues, key=lambda cue: bisect_right(starts, cue[0]))
-        }
+        by_sentence: dict[int, list[Cue]] = {}
+        for first, last, phrase in cues:
+            cue = Cue(first + begin, last + begin, self.rules.effects[phrase], piece[first:last] != small[first:last])
+            by_sentence.setdefault(bisect_right(starts, cue.start), []).append(cue)
         for number, group in groupby(found, key=lambda match: bisect_right(starts, match[0])):
-            mentions = [(start, end) for start, end, _ in group]
+            mentions = [(first, last) for first, last, _ in group]
             here = by_sentence.get(number)
             if here is None:
                 flags.extend([0] * len(mentions))
                 continue
-            start = starts[number - 1] if number else 0
-            end = starts[number] if number < len(starts) else len(encoded)
-            placed = [Cue(s, e, self.rules.effects[which], encoded[s:e] != small[s:e]) for s, e, which in here]
-            flags.extend(flags_of(mentions, placed, start, end))
+            first = starts[number - 1] if number else 0
+            last = starts[number] if number < len(starts) else len(encoded)
+            flags.extend(flags_of(mentions, here, first, last))
         return flags
 
     def annotate(self, text: str) -> list[Mention]:
         """All mentions in a text, in order, with their context flags; none is left out."""
         normalised = normalise(text)
         encoded, starts = self._encode(normalised)
-        found = self.lexicon.automaton.find(encoded)
-        if not found:
+        pieces = [(found, flags or [0] * len(found)) for found, flags in self._matches(encoded, starts)]
+        if not pieces:
             return []
-        flags = (self._flags(encoded, starts, found) if self.context else None) or [0] * len(found)
         spans = _token_spans(normalised)
         offsets = None if normalised == text else _original_offsets(text)
         mentions = []
-        for (first, last, pattern), flag in zip(found, flags, strict=True):
+        flagged = chain.from_iterable(zip(found, flags, strict=True) for found, flags in pieces)
+        for (first, last, pattern), flag in flagged:
             start, end = spans[first][0], spans[last - 1][1]
             if offsets is not None:
                 start, end = offsets[start][0], offsets[end - 1][1]
@@ -186,32 +213,23 @@ class Annotator:
     def term_rows(self, texts: Sequence[str], sentences: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Which term stands in which sentence of which text, one row per mention that counts, in order.
 
-        Returns ``text_index``, ``sentence`` (from 0 within its text) and ``term_id``, all int32. Where neither
-        sentences (then all numbered 0) nor context are asked for, a compiled pass does it several times as fast.
+        Returns ``text_index``, ``sentence`` (from 0 within its text; all 0 unless ``sentences``) and ``term_id``, all
+        int32.
         """
-        if not sentences and not self.context:
-            return self._document_rows(texts)
-        text_index: list[int] = []
-        sentence: list[int] = []
-        patterns: list[int] = []
-        find = self.lexicon.automaton.find
+        text_index, sentence, patterns = array("i"), array("i"), array("i")
         for number, text in enumerate(texts):
             encoded, starts = self._encode(normalise(text))
-            found = find(encoded)
-            if not found:
-                continue
-            if self.context:
-                flags = self._flags(encoded, starts, found)
+            for found, flags in self._matches(encoded, starts):
                 if flags is not None:
                     leave_out = self.leave_out
                     self._left_out.update([flag for flag in flags if flag & leave_out])
                     found = [match for match, flag in zip(found, flags, strict=True) if not flag & leave_out]
-            text_index.extend([number] * len(found))
-            if starts:
-                sentence.extend([bisect_right(starts, match[0]) for match in found])
-            else:
-                sentence.extend([0] * len(found))
-            patterns.extend([match[2] for match in found])
+                text_index.extend([number] * len(found))
+                if sentences and starts:
+                    sentence.extend([bisect_right(starts, match[0]) for match in found])
+                else:
+                    sentence.extend([0] * len(found))
+                patterns.extend([match[2] for match in found])
         terms = self.lexicon.pattern_terms[np.array(patterns, np.int64)]
         return np.array(text_index, np.int32), np.array(sentence, np.int32), terms.astype(np.int32)
 
@@ -224,31 +242,6 @@ class Annotator:
         self._left_out.clear()
         return counts
 
-    def _document_rows(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The rows of texts whose sentences do not matter, many texts in one search."""
-        texts = [normalise(text) for text in texts]
-        plain = [number for number, text in enumerate(texts) if text.isascii()]
-        rest = [number for number, text in enumerate(texts) if not text.isascii()]
-        numbers, patterns = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        for chosen in chain(_batches(texts, plain), _batches(texts, rest)):
-            starts = np.zeros(len(chosen) + 1, np.int64)
-            np.cumsum([len(texts[number]) for number in chosen], out=starts[1:])
-            codes, begins = self._table.encode("".join([texts[number] for number in chosen]), starts)
-            found = self.lexicon.automaton.find(codes.tobytes().decode("utf-32-le"))
-            flat = np.fromiter(chain.from_iterable(found), np.int64, 3 * len(found))
-            numbers.append(np.array(chosen)[np.searchsorted(begins, flat[::3], "right") - 1])
-            patterns.append(flat[2::3])
-        text_index = np.concatenate(numbers)
-        order = np.argsort(text_index, kind="stable")
-        terms = self.lexicon.pattern_terms[np.concatenate(patterns)[order]]
-        return text_index[order].astype(np.int32), np.zeros(len(order), np.int32), terms.astype(np.int32)
-
-    @cached_property
-    def _table(self) -> TokenTable:
-        from cogstage.corpus.encoding_kernel import TokenTable
-
-        return TokenTable(self._characters.casefolded)
-
     def concept_rows(self, texts: Sequence[str], sentences: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """As :meth:`term_rows`, with concept numbers; a term of several concepts gives a row for each."""
         text_index, sentence, terms = self.term_rows(texts, sentences)
@@ -259,20 +252,6 @@ class Annotator:
         first = np.repeat(lexicon.concept_starts[terms], many)
         concepts = lexicon.term_concepts[first + within_groups(many)]
         return np.repeat(text_index, many), np.repeat(sentence, many), concepts
-
-
-def _batches(texts: Sequence[str], chosen: Sequence[int]) -> Iterator[list[int]]:
-    """Numbers of texts in batches of a few megabytes."""
-    batch: list[int] = []
-    size = 0
-    for number in chosen:
-        batch.append(number)
-        size += len(texts[number])
-        if size >= _BATCH:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
 
 
 @cache

@@ -142,7 +142,7 @@ def _effect(cells: Sequence[str], where: str) -> CueEffect | None:
         else:
             raise CogstageError(f"{where}, column category: unknown category {name!r}")
     return CueEffect(
-        flags=flags,
+        flags=int(flags),  # operations on enum members are slow
         forward=direction in ("forward", "both"),
         backward=direction in ("backward", "both"),
         stop=direction == "stop",

@@ -188,8 +188,6 @@ class _Rows:
         self.types: dict[str, str] = {}
         self._concepts: dict[Tokens, dict[str, None]] = {}  # of each term, in order
         self._lines: dict[tuple[str, str], str] = {}  # (term as written, concept) -> where it stands
-        self._capitals: set[tuple[Tokens, str]] = set()  # (casefolded, concept) of abbreviations
-        self._mixed: dict[tuple[Tokens, str], None] = {}  # of terms in other capitals ("Aids")
 
     def add(self, entry: Entry, stopped: Collection[Tokens]) -> None:
         """One row; the same term and concept twice is a bad row, another way to write its case is counted."""
@@ -208,10 +206,6 @@ class _Rows:
             return
         exact = not self.any_case and len(casefolded) == 1 and is_exact(written)
         tokens: Tokens = (written,) if exact else casefolded
-        if exact:
-            self._capitals.add((casefolded, concept))
-        elif written != written.lower():
-            self._mixed[casefolded, concept] = None
         concepts = self._concepts.setdefault(tokens, {})
         if concept in concepts:
             self.bad.notice("terms of the lexicon that differ only in case, merged")
@@ -223,16 +217,12 @@ class _Rows:
             self.types[concept] = entry.type
 
     def concepts_by_term(self) -> dict[Tokens, dict[str, None]]:
-        """The concepts of each term; "Aids" next to "AIDS" of the same concept is the abbreviation written otherwise.
-
-        A term in small letters is not: it says that case does not matter.
-        """
-        for casefolded, concept in self._mixed:
-            small = (" ".join(casefolded), concept) in self._lines
-            if (casefolded, concept) in self._capitals and not small and concept in self._concepts.get(casefolded, ()):
-                del self._concepts[casefolded][concept]
+        """The concepts of each term; "PACK" is merged with "Pack" of the same concepts, which matches in any case."""
+        for tokens in [tokens for tokens in self._concepts if len(tokens) == 1 and is_exact(tokens[0])]:
+            if self._concepts.get((casefold_token(tokens[0]),), {}).keys() == self._concepts[tokens].keys():
+                del self._concepts[tokens]
                 self.bad.notice("terms of the lexicon that differ only in case, merged")
-        return {tokens: concepts for tokens, concepts in self._concepts.items() if concepts}
+        return self._concepts
 
 
 def is_exact(term: str) -> bool:

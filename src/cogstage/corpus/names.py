@@ -64,8 +64,13 @@ class CodeNames:
         """The codes that have a name."""
         return list(self._uses)
 
-    def add(self, code: str, name: object, type: object, patient: str, vocabulary: bool = False) -> None:
-        """A record of ``patient`` (or this document, if there is none) calls the code ``name``."""
+    def add(
+        self, code: str, name: object, type: object, patient: str, vocabulary: bool = False, weak: bool = False
+    ) -> None:
+        """A record of ``patient`` (or this document, if there is none) calls the code ``name``.
+
+        A ``weak`` name, which stands for other codes too, comes after all others.
+        """
         if not isinstance(name, str) or not (name := " ".join(name.split())):
             return
         names = self._uses.get(code)
@@ -77,7 +82,7 @@ class CodeNames:
             if len(name) > LONGEST_NAME or len(names) >= MOST_NAMES or not is_clean(name):
                 return
             uses = names[name, kind] = _Uses()
-        uses.count += 1
+        uses.count += not weak
         uses.vocabulary = uses.vocabulary or vocabulary
         if not vocabulary and not uses.many:
             digest = blake2b(patient.encode("utf-8", "surrogatepass"), digest_size=8).digest()

@@ -31,7 +31,7 @@ from cogstage.input_files import (
 )
 from cogstage.tables import FORMATS, BadRows, column_names
 
-NO_PATIENT = "records without a patient, each counted as a separate unit"
+WITHOUT_PATIENT = "records without a patient, each counted as a separate unit"
 XML = (".xml", ".nxml")
 _SNIFFED = 4096
 
@@ -125,6 +125,7 @@ class Reader(ABC):
     suffixes: ClassVar[tuple[str, ...]] = ()  # of the files that it takes from a folder; none: all
     takes_folder: ClassVar[bool] = False  # whether a folder goes to it whole
     options: ClassVar[Mapping[str, ReaderOption]] = {}  # its own keyword arguments
+    contents: ClassVar[str] = ""  # the kind of all documents of this format, if there is one (Document.kind)
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -209,7 +210,7 @@ class Reader(ABC):
         """The patient of a record in a source that has patients; None, and counted, where the record has none."""
         patient = as_patient(value)
         if patient is None:
-            self.bad.notice(NO_PATIENT)
+            self.bad.notice(WITHOUT_PATIENT)
         return patient
 
 

@@ -13,7 +13,9 @@ _LEADING_DAY = re.compile(r"\d{4}-\d{2}-\d{2}(?=[T ]|$)")
 _WHOLE = re.compile(r"([+-]?\d+)\.0*")
 _LONG_WHOLE = re.compile(r"(\d{4,})\.0+")
 _MISSING = {"", "null", "nan", "none", "nat", "<na>", "\\n"}  # how databases, pandas and R write missing values
-_NO_PATIENT = _MISSING | {"na", "n/a"}
+_NO_PATIENT_ID = _MISSING | {"na", "n/a"}
+CODED_RECORD, PATIENT_NOTE = "coded records of patients", "notes of patients"  # kinds of documents
+NO_PATIENT = "documents without a patient"
 
 
 @dataclass(slots=True)
@@ -33,6 +35,11 @@ class Document:
     visit_id: str | None = None
     rows: bool = False
     scope: str = field(default="", compare=False)  # set by the reader
+
+    @property
+    def kind(self) -> str:
+        """Whether it is a coded record or a note of a patient, or has no patient."""
+        return NO_PATIENT if self.patient_id is None else PATIENT_NOTE if self.text else CODED_RECORD
 
 
 def as_id(value: Any) -> str:
@@ -56,7 +63,7 @@ def as_id(value: Any) -> str:
 def as_patient(value: Any) -> str | None:
     """As :func:`as_id`; None if there is no patient."""
     text = as_id(value)
-    return text if text.isdecimal() or text.lower() not in _NO_PATIENT else None
+    return text if text.isdecimal() or text.lower() not in _NO_PATIENT_ID else None
 
 
 def as_code(value: Any) -> str:

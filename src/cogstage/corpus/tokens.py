@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 from heapq import merge
 from importlib.resources import files
+from itertools import chain
 from operator import itemgetter
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -85,6 +86,7 @@ def _headings() -> frozenset[str]:
 
 HEADINGS = _headings()
 LONGEST_HEADING = 40  # characters
+LONGEST_SENTENCE = 100_000  # characters
 _HEADING_BEFORE = re.compile(
     rf"(?:^|\s)({'|'.join(map(re.escape, sorted(HEADINGS, key=len, reverse=True)))})\s?$", re.IGNORECASE
 )
@@ -99,8 +101,22 @@ def sentence_breaks(text: str) -> Iterator[tuple[int, bool]]:
     """Where the second and later sentences of a normalised text begin; True where a line end separates them.
 
     A line is a sentence or several; a line that goes on in small letters, or that was wrapped by hand, is not an end.
-    A section heading and an item of a list begin a sentence wherever they stand.
+    A section heading and an item of a list begin a sentence wherever they stand. A text without marks is cut into
+    sentences of about 100,000 characters.
     """
+    last = 0
+    for position, line_end in chain(_breaks(text), ((len(text), False),)):
+        while position - last > LONGEST_SENTENCE:
+            last = text.find(" ", last + LONGEST_SENTENCE, position - 1) + 1
+            if not last:
+                break
+            yield last, False
+        if position < len(text):
+            yield position, line_end
+        last = position
+
+
+def _breaks(text: str) -> Iterator[tuple[int, bool]]:
     inside = _inner_breaks(text)
     if not inside:
         yield from _plain_breaks(text)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cogstage.corpus.readers import Reader, ReaderOption, Sample, truth
-from cogstage.corpus.records import Document, parse_date
+from cogstage.corpus.records import CODED_RECORD, Document, parse_date
 from cogstage.errors import CogstageError, UsageError
 from cogstage.input_files import files_in, is_clean, lines_of, open_text
 from cogstage.tables import BadRows
@@ -41,6 +41,7 @@ class FaersReader(Reader):
 
     format = "faers"
     title = "a folder of FAERS quarterly ASCII files (DEMO, DRUG, REAC, INDI)"
+    contents = CODED_RECORD
     takes_folder = True
     options: ClassVar = {
         "roles": ReaderOption("roles of drugs, comma-separated: PS, SS, C, I", lambda text: text.split(",")),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from cogstage.corpus.markup import text_of_markup
-from cogstage.corpus.readers import NO_PATIENT, Reader, ReaderOption, Sample
+from cogstage.corpus.readers import WITHOUT_PATIENT, Reader, ReaderOption, Sample
 from cogstage.corpus.records import Document, parse_date
 from cogstage.errors import UsageError
 from cogstage.input_files import bare_suffix, is_clean, lines_of, open_text
@@ -172,7 +172,7 @@ class FhirReader(Reader):
         if not codes and not text:
             return None
         if patient is None:
-            self.bad.notice(NO_PATIENT)
+            self.bad.notice(WITHOUT_PATIENT)
         visit = _visit(resource, kind)
         return Document(doc_id, text, patient, date, tuple(dict.fromkeys(codes)), where, visit, rows=not text)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cogstage.corpus.readers import Reader, Sample
-from cogstage.corpus.records import Document
+from cogstage.corpus.records import NO_PATIENT, Document
 from cogstage.input_files import LONGEST_LINE, open_text
 
 
@@ -15,6 +15,7 @@ class TextReader(Reader):
 
     format = "text"
     title = "plain text files, one document per file"
+    contents = NO_PATIENT
     suffixes = (".txt", ".text")
 
     @classmethod
