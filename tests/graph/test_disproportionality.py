@@ -112,7 +112,7 @@ def test_without_totals_a_pair_of_terms_is_the_unit_and_that_is_said(tmp_path: P
     assert Population.from_meta(graph.made_with) is None
     margins = margins_of(graph)
     assert margins.basis == f"pairs of terms; {privacy_text(graph.made_with)}"
-    assert "differentially private" in margins.basis
+    assert "known seed" in margins.basis
     matrix = graph.matrix.toarray()
     assert margins.total == matrix.sum() / 2
     assert margins.term.tolist() == matrix.sum(1).tolist()
@@ -123,3 +123,11 @@ def test_ppmi_values_have_no_margins() -> None:
     graph = Graph(words, np.array([0], np.int32), np.array([1], np.int32), np.array([7]), made)
     assert Population.from_meta(made) is None
     assert Margins.from_counts(None, words.count, PairCounts.from_graph(graph), "none") is None
+
+
+def test_the_population_of_patient_counts_is_patients(tmp_path: Path) -> None:
+    """Sixty patients have two visits each, so there are twice as many windows as patients."""
+    build_graph(records(tmp_path / "r.csv"), tmp_path / "g", options=BuildOptions(window=7, per="patient"))
+    made_with = Graph.load(tmp_path / "g").made_with
+    assert (made_with["units"], made_with["groups"]) == (120, 60)
+    assert Population.from_meta(made_with) == Population(60, "patients")

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
+import json
 import os
 import pickle
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from cogstage.cli.main import app
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
-from cogstage.graph.importers import import_edges, import_finlayson, import_xmedrela
-from cogstage.graph.unpickle import read_plain_pickle
+from cogstage.graph.importers import import_edges, import_finlayson
+from cogstage.graph.xmedrela import import_xmedrela, read_plain_pickle
 from cogstage.tables import BadRows
 
 
@@ -36,6 +43,55 @@ def test_edges_with_terms(tmp_path: Path) -> None:
     assert graph.vocabulary.count.tolist() == [9, 3, 1, 2]
     graph.save(tmp_path / "graph")
     assert pairs(Graph.load(tmp_path / "graph")) == pairs(graph)
+
+
+cells = st.sampled_from(["a", "b", "c", "07", "7", "ä b", 'say "so"', "x,y", "1.0"])
+rows = st.lists(st.tuples(cells, cells, st.sampled_from(["1", "2", "30", "0", "2.0", "", "-1"])), max_size=8)
+
+
+@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows, st.sampled_from(["e.csv", "e.tsv", "e.csv.gz", "e.parquet", "e.jsonl"]))
+def test_edges_against_a_plain_reading(tmp_path: Path, table: list[tuple[str, str, str]], name: str) -> None:
+    """Whatever the format, and whether or not a row is wrong: the rows that can be used, and how many cannot."""
+    path = tmp_path / name
+    header = ("Concept_1", "other column", "Concept_2", "n")
+    lines = [header, *((one, "x", other, count) for one, other, count in table)]
+    if name == "e.parquet":
+        columns = list(zip(*lines[1:], strict=True)) or [()] * 4
+        pq.write_table(pa.table([pa.array(column, pa.string()) for column in columns], list(header)), path)
+    elif name == "e.jsonl":
+        path.write_text("\n".join(json.dumps(dict(zip(header, line, strict=True))) for line in lines[1:]))
+    else:
+        text = io.StringIO()
+        if name == "e.tsv":
+            text.write("\n".join("\t".join(line) for line in lines))
+        else:
+            csv.writer(text).writerows(lines)
+        path.write_bytes(gzip.compress(text.getvalue().encode()) if name.endswith(".gz") else text.getvalue().encode())
+    expected: dict[tuple[str, str], int] = {}
+    wrong = 0
+    for one, other, count in table:
+        pair = (min(one, other), max(one, other))
+        usable = count in ("1", "2", "30") and one != other and expected.setdefault(pair, int(count)) == int(count)
+        wrong += not usable
+    bad = BadRows(skip=True)
+    names = {"source": "concept_1", "target": "CONCEPT_2", "count": "n"}
+    if not expected:
+        with pytest.raises(CogstageError):
+            import_edges(path, bad=bad, columns=names)
+        return
+    assert pairs(import_edges(path, bad=bad, columns=names)) == expected
+    assert bad.count == wrong
+
+
+def test_columns_on_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_text("concept_id_1,concept_id_2,n\n1,2,30\n")
+    named = "source=concept_id_1,target=concept_id_2,count=n"
+    command = ["graph", "import", "edges", str(tmp_path / "e.csv"), "--columns", named, "--out", str(tmp_path / "g")]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    assert pairs(Graph.load(tmp_path / "g")) == {("1", "2"): 30}
+    with pytest.raises(UsageError, match="unknown column sauce; the columns of edges are source, target, count"):
+        import_edges(tmp_path / "e.csv", columns={"sauce": "n"})
 
 
 @pytest.mark.parametrize(

@@ -181,3 +181,15 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     done = run.invoke(app, ["graph", "build", *map(str, files), *base, *add])
     assert done.exit_code == 0, done.output
     assert Graph.load(tmp_path / "m").count.tolist() == [3]
+
+
+@pytest.mark.parametrize("below", [(11, 5), (5, 11), (0, 11)])
+def test_a_sum_is_as_suppressed_as_its_least_suppressed_part(tmp_path: Path, below: tuple[int, int]) -> None:
+    parts = []
+    for site, least in enumerate(below):
+        some = [(number, site, number, ["aspirin", "fever"]) for number in range(20)]
+        write_notes(tmp_path / f"{site}.jsonl", some)
+        options = BuildOptions(unit="patient-window", window=None, per="patient", suppress_below=least)
+        build_graph(tmp_path / f"{site}.jsonl", tmp_path / f"g{site}", LEXICON, options)
+        parts.append(Graph.load(tmp_path / f"g{site}"))
+    assert merge_graphs(parts).made_with["suppress_below"] == min(below)

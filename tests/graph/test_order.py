@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections import defaultdict
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 from cogstage.graph.build import build_graph
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.edges import Edges
+from cogstage.graph.mechanism import mechanism_for
+from cogstage.graph.noise import Randomness
 from cogstage.graph.options import BuildOptions, PrivacyOptions
-from cogstage.graph.privacy import noise_from, release, suppress
+from cogstage.graph.privacy import release, suppress
 
 DAY0 = datetime.date(2020, 1, 1)
 records = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 60), st.sampled_from("ABCDE")), min_size=2, max_size=40)
@@ -109,15 +111,32 @@ def test_small_cells_take_the_order_of_their_pair_along() -> None:
     assert kept.order.tolist() == [[11, 12, 0], [0, 0, 0], [0, 0, 40]]
 
 
+@pytest.mark.parametrize("below", [2, 3, 11])
+def test_no_cell_and_no_difference_of_order_is_below_the_threshold(below: int) -> None:
+    """Every pair of small tables: cells, and the patients that are in no cell, are 0 or reach the threshold."""
+    sizes = sorted({0, 1, 2, below - 1, below, below + 3})
+    cells = np.array(list(product(sizes, repeat=4)), np.int32)  # three orders, and patients beyond the lag
+    cells = cells[cells.sum(1) >= below]
+    groups = cells.sum(1).astype(np.int64)
+    n = len(cells)
+    edges = Edges(np.zeros(n, np.int32), np.arange(1, n + 1, dtype=np.int32), groups, groups, cells[:, :3])
+    kept = next(suppress([edges], below))
+    assert kept.order is not None
+    assert len(kept) == n
+    for order, (*own, beyond) in zip(kept.order.tolist(), cells.tolist(), strict=True):
+        fits = all(cell == 0 or cell >= below for cell in (*own, beyond))
+        assert order == (own if fits else [0, 0, 0])
+
+
 def test_order_gets_noise_of_its_own() -> None:
     private, n = PrivacyOptions(1.0, 1e-6, 2), 20_000
     order = np.full((n, 3), 500, np.int32)
     edges = Edges(np.zeros(n, np.int32), np.arange(1, n + 1, dtype=np.int32), np.full(n, 1500), None, order)
-    released = next(release([edges], private, noise_from(3)))
+    released = next(release([edges], private, Randomness(3), order=True))
     assert released.order is not None
-    p = np.exp(-private.epsilon / (2 * private.pairs))
     noise = released.order - 500
-    assert noise.var() == pytest.approx(2 * p / (1 - p) ** 2, rel=0.05)
+    assert noise.var() == pytest.approx(mechanism_for(private, order=True).deviation ** 2, rel=0.05)
+    assert mechanism_for(private, order=True).deviation > mechanism_for(private).deviation
     assert abs(np.corrcoef(noise[:, 0], noise[:, 1])[0, 1]) < 0.05
     assert abs(np.corrcoef(noise[:, 0], released.count - 1500)[0, 1]) < 0.05
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cogstage.graph.cooccurrence import Graph
-from cogstage.graph.ppmi import Ppmi, symmetric
+from cogstage.graph.ppmi import ppmi_from_counts, ppmi_from_values, symmetric
 from cogstage.graph.vocabulary import Vocabulary
 
 
@@ -35,9 +35,9 @@ def test_ppmi_equals_the_formula(n: np.ndarray, shift: float, smoothing: float) 
         p_context = context[j] / context.sum()
         expected[i, j] = max(0.0, math.log(n[i, j] / total / (marginal[i] / total * p_context)) - shift)
     source, target = (ends.astype(np.int32) for ends in np.nonzero(np.triu(n)))
-    found = Ppmi.from_counts(source, target, n[source, target], len(n), shift, smoothing).csr()
-    assert found.has_sorted_indices
     matrix = symmetric(source, target, n[source, target], len(n))
+    found = ppmi_from_counts(matrix, shift, smoothing)
+    assert found.has_sorted_indices
     assert np.array_equal(matrix.toarray(), n)
     assert np.array_equal(matrix.indices, sp.csr_matrix(n).indices)
     assert np.allclose(found.toarray(), expected, atol=1e-9)
@@ -48,10 +48,13 @@ def test_ppmi_equals_the_formula(n: np.ndarray, shift: float, smoothing: float) 
 
 def test_no_counts_no_ppmi() -> None:
     none = np.empty(0, np.int32)
-    nothing = Ppmi.from_counts(none, none, none, 4)
-    assert nothing.csr().nnz == 0
-    assert [len(part) for part in nothing.shares()] == [5, 0, 0]
-    assert not (nothing @ np.ones((4, 2))).any()
+    assert ppmi_from_counts(symmetric(none, none, none, 4)).nnz == 0
+
+
+def test_given_values_are_scaled_and_shifted() -> None:
+    values = symmetric(np.array([0, 1], np.int32), np.array([1, 2], np.int32), np.array([300, 50]), 3)
+    dense = ppmi_from_values(values, 100.0, 1.0).toarray()
+    assert np.allclose(dense, [[0, 2, 0], [2, 0, 0], [0, 0, 0]])
 
 
 def test_counts_beyond_32_bits_stay_exact() -> None:
@@ -68,36 +71,3 @@ def test_counts_are_read_with_as_many_bits_as_they_need(most: int, kind: type, t
     count = Graph.load(tmp_path / "graph").count
     assert count.dtype == kind
     assert count.tolist() == [most, 3]
-
-
-def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
-    n = np.triu(rng.integers(0, 4, (40, 40)), 1)
-    source, target = (ends.astype(np.int32) for ends in np.nonzero(n))
-    lazy, dense = Ppmi.from_counts(source, target, n[source, target], 40, 0.1, 0.75), rng.normal(size=(40, 3))
-    whole, product, shares = lazy.csr(), lazy @ dense, lazy.shares()
-    monkeypatch.setattr("cogstage.graph.ppmi.CHUNK", 7)
-    assert (whole != lazy.csr()).nnz == 0
-    assert np.array_equal(product, lazy @ dense)
-    assert all(map(np.array_equal, shares, lazy.shares()))
-
-
-@settings(max_examples=100, deadline=None)
-@given(counts(), st.floats(0, 1), st.sampled_from([1.0, 0.75]), st.sampled_from([0.0, 3.0]))
-def test_what_is_never_held_equals_what_is(n: np.ndarray, shift: float, smoothing: float, scale: float) -> None:
-    """Products and shares computed from half the counts, against the matrix itself: the same bits."""
-    source, target = (ends.astype(np.int32) for ends in np.nonzero(np.triu(n)))
-    half = source, target, n[source, target], len(n)
-    lazy = Ppmi.from_values(*half, scale, shift) if scale else Ppmi.from_counts(*half, shift, smoothing)
-    matrix = lazy.csr()
-    if scale:
-        assert np.array_equal(matrix.toarray(), np.maximum(n / scale - shift, 0) * (n > 0))
-    dense = np.random.default_rng(0).normal(size=(len(n), 3))
-    assert np.array_equal(lazy @ dense, matrix @ dense)
-    assert np.array_equal(lazy.T @ dense, matrix.T @ dense)
-    total = np.asarray(matrix.sum(axis=1)).ravel()
-    expected = (matrix.data * np.repeat(1 / np.where(total > 0, total, 1), np.diff(matrix.indptr))).astype("f4")
-    pointer, columns, values = lazy.shares()
-    assert np.array_equal(pointer, matrix.indptr)
-    assert np.array_equal(columns, matrix.indices)
-    assert np.array_equal(values, expected)

@@ -18,8 +18,10 @@ from cogstage.graph.build import build_graph
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.counting import Rows
 from cogstage.graph.edges import Edges
+from cogstage.graph.mechanism import mechanism_for
+from cogstage.graph.noise import Randomness
 from cogstage.graph.options import BuildOptions, PrivacyOptions
-from cogstage.graph.privacy import bounded_edges, noise_from, release, threshold
+from cogstage.graph.privacy import bounded_edges, release
 from cogstage.graph.units import number_of
 
 rows_of = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 8)), min_size=1, max_size=90)
@@ -78,10 +80,10 @@ def test_which_pairs_stay_is_even() -> None:
 
 
 def test_noise_is_discrete_laplace() -> None:
-    private = PrivacyOptions(0.5, 1e-6, 3)
+    private = PrivacyOptions(0.5, 1e-6, 3, "laplace")
     n, true = 60_000, 1000  # far above the threshold, so that nothing is cut off
     edges = Edges(np.zeros(n, np.int32), np.arange(1, n + 1, dtype=np.int32), np.full(n, true))
-    noise = np.concatenate([part.count for part in release([edges], private, noise_from(5))]) - true
+    noise = np.concatenate([part.count for part in release([edges], private, Randomness(5))]) - true
     p = math.exp(-private.epsilon / private.pairs)
     assert len(noise) == n
     assert abs(noise.mean()) < 0.2
@@ -90,11 +92,10 @@ def test_noise_is_discrete_laplace() -> None:
     assert (noise >= 12).mean() == pytest.approx(p**12 / (1 + p), rel=0.1)
 
 
-@pytest.mark.parametrize(
-    "private", [PrivacyOptions(1, 1e-6, 100), PrivacyOptions(0.1, 1e-5, 1), PrivacyOptions(8, 0.01, 5)]
-)
-def test_threshold_holds_delta(private: PrivacyOptions) -> None:
-    p, tau = math.exp(-private.epsilon / private.pairs), threshold(private)
+@pytest.mark.parametrize("limits", [(1, 1e-6, 100), (0.1, 1e-5, 1), (8, 0.01, 5)])
+def test_threshold_holds_delta(limits: tuple[float, float, int]) -> None:
+    private = PrivacyOptions(*limits, "laplace")
+    p, tau = math.exp(-private.epsilon / private.pairs), mechanism_for(private).threshold
     shows = lambda least: p ** (least - 1) / (1 + p)  # noqa: E731  P(1 + noise >= least)
     assert private.pairs * shows(tau) <= private.delta
     assert private.pairs * shows(tau - 1) > private.delta or tau == 2
@@ -124,7 +125,7 @@ def test_private_graph_says_what_was_done_and_nothing_exact(tmp_path: Path) -> N
     made = graph.made_with
     assert made["private"]["epsilon"] == 2.0
     assert made["private"]["pairs"] == 3
-    assert made["private"]["threshold"] == threshold(options.private)  # type: ignore[arg-type]
+    assert made["private"]["threshold"] == mechanism_for(options.private).threshold  # type: ignore[arg-type]
     assert not {"inputs", "documents", "units", "groups", "skipped"} & set(made)
 
 
@@ -183,18 +184,22 @@ def test_wrong_private_options() -> None:
         "nan,1e-6,5",
         "1,5e-324,5",
         "1e-300,0.1,5",
+        "1,1e-6,5,uniform",
+        "1,1e-6,5,laplace,laplace",
     ):
-        with pytest.raises(UsageError, match=r"`private` (must be|needs)"):
+        with pytest.raises(UsageError, match=r"`private` (must be|needs)|`noise` must be one of gaussian, laplace"):
             PrivacyOptions.parse(text)
     assert PrivacyOptions.parse("1,1e-6,100") == PrivacyOptions(1.0, 1e-6, 100)
     with pytest.raises(UsageError, match="min_count"):
         BuildOptions(private=PrivacyOptions(1, 1e-6, 5), min_count=3)
 
 
-@pytest.mark.parametrize("private", [PrivacyOptions(1, 1e-6, 100), PrivacyOptions(8, 2.3e-308, 5)])
+@pytest.mark.parametrize(
+    "private", [PrivacyOptions(1, 1e-6, 100, "laplace"), PrivacyOptions(8, 2.3e-308, 5, "laplace")]
+)
 def test_threshold_holds_delta_with_order(private: PrivacyOptions) -> None:
     """Everything gets the noise of twice the sensitivity; one patient's pair shows with chance delta at most."""
-    scale, tau = 2 * private.pairs / private.epsilon, threshold(private, order=True)
+    scale, tau = 2 * private.pairs / private.epsilon, mechanism_for(private, order=True).threshold
     log_shows = math.log(private.pairs) - (tau - 1) / scale - math.log1p(math.exp(-1 / scale))
     assert log_shows <= math.log(private.delta)
 
@@ -236,8 +241,7 @@ def test_a_given_seed_is_warned_of_and_recorded(tmp_path: Path) -> None:
     assert Graph.load(tmp_path / "g").made_with["private"]["seed"].startswith("1, set by the user")
     build_graph(tmp_path / "notes.jsonl", tmp_path / "h", lexicon, options)
     assert "seed" not in Graph.load(tmp_path / "h").made_with["private"]
-    with pytest.raises(CogstageError, match="τ = 1,775"):
-        build_graph(
-            tmp_path / "notes.jsonl", tmp_path / "i", lexicon, BuildOptions(private=PrivacyOptions(1, 1e-6, 100))
-        )
-    assert not (tmp_path / "i").exists()
+    for private, least in ((PrivacyOptions(1, 1e-6, 100, "laplace"), "1,775"), (PrivacyOptions(1, 1e-6, 1000), "804")):
+        with pytest.raises(CogstageError, match=f"τ = {least}"):
+            build_graph(tmp_path / "notes.jsonl", tmp_path / "i", lexicon, BuildOptions(private=private))
+        assert not (tmp_path / "i").exists()

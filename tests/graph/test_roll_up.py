@@ -253,3 +253,22 @@ def test_on_the_command_line(tmp_path: Path) -> None:
         read_roll_up("nowhere", ["a"])
     with pytest.raises(UsageError, match="needs a folder"):
         read_roll_up("ingredient", ["a"])
+
+
+def test_codes_that_are_standard_already_are_no_mistake(tmp_path: Path) -> None:
+    write_documents(tmp_path / "r.jsonl", [{"1", "2"}, {"1", "2", "3"}])
+    folder = tmp_path / "vocabulary"
+    folder.mkdir()
+    (folder / "CONCEPT.csv").write_text("concept_id,concept_name,domain_id\n1,One,Drug\n2,Two,Drug\n")
+    rows = ["1,1,Maps to,", "2,2,Maps to,"]
+    (folder / "CONCEPT_RELATIONSHIP.csv").write_text(
+        "\n".join(["concept_id_1,concept_id_2,relationship_id,invalid_reason", *rows])
+    )
+    rolled = read_roll_up("standard", ["1", "2", "3"], folder)
+    assert (dict(rolled.parents), rolled.unchanged, rolled.unused(["1", "2", "3"])) == ({}, 2, None)
+    command = ["graph", "build", str(tmp_path / "r.jsonl"), "--roll-up", "standard", "--vocabulary", str(folder)]
+    built = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "g")])
+    assert built.exit_code == 0
+    assert "0 of 3 codes became 0, 2 are at this level already" in built.stderr
+    assert "contains none" not in built.stderr
+    assert "contains none of the 1 codes" in (read_roll_up("standard", ["7"], folder).unused(["7"]) or "")

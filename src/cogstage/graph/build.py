@@ -14,11 +14,8 @@ import numpy as np
 from cogstage.artefact import (
     check_target,
     finish_folder,
-    new_file,
     one_line_if_full,
     software_version,
-    to_json,
-    write_text,
 )
 from cogstage.choices import EngineName, check_choice
 from cogstage.corpus.context import Context
@@ -27,12 +24,14 @@ from cogstage.corpus.lexicon import Lexicon
 from cogstage.corpus.readers import open_reader
 from cogstage.errors import CogstageError
 from cogstage.graph.build_inputs import (
+    decide,
     file_hashes,
     file_stamps,
     input_hashes,
     lexicon_stamp,
+    notice_contradicting,
     open_lexicon,
-    resolve_options,
+    sample_documents,
 )
 from cogstage.graph.counting import Census
 from cogstage.graph.edges import Edges
@@ -40,12 +39,14 @@ from cogstage.graph.engines import Engine, open_engine
 from cogstage.graph.examples import keep_examples
 from cogstage.graph.folder import write_edges
 from cogstage.graph.job import BuildJob, choose_nodes
+from cogstage.graph.mechanism import mechanism_for
 from cogstage.graph.naming import name_nodes
+from cogstage.graph.noise import Randomness
 from cogstage.graph.options import BuildOptions
-from cogstage.graph.privacy import fresh_seed, noise_from, release, suppress, threshold
+from cogstage.graph.privacy import fresh_seed, private_meta, release, suppress
 from cogstage.graph.roll_up import RollUp, read_roll_up
-from cogstage.graph.runs import WorkFolder
-from cogstage.graph.units import Finder, Keys
+from cogstage.graph.runs import WorkFolder, hashed_file, is_sound, write_hashed
+from cogstage.graph.units import Finder, InputSummary, Keys
 from cogstage.input_files import Paths
 from cogstage.locks import lock_folder
 from cogstage.numbering import new_numbers
@@ -131,14 +132,19 @@ def build_graph(
     >>> cs.Graph.load("counted").count.tolist()
     [1, 2]
     """
-    options = options or BuildOptions()
+    given, bad = options or BuildOptions(), bad if bad is not None else BadRows()
     check_choice("engine", engine, EngineName)
-    out, bad = Path(out), bad if bad is not None else BadRows()
+    out = Path(out)
     check_target(out, "graph")
-    reader = open_reader(documents, options.format, bad=bad, **options.reader)
-    options = resolve_options(options, documents)
-    with lock_folder(out), one_line_if_full(out):
-        words = open_lexicon(lexicon, options, stop_list, bad, progress)
+
+    def attempt(summary: InputSummary) -> BuildResult:
+        """Build with the options that fit the documents in ``summary``; raise if all documents decide otherwise."""
+        counted = BadRows(skip=bad.skip)
+        reader = open_reader(documents, given.format, bad=counted, **given.reader)
+        options, reasons = decide(given, summary)
+        for option, reason in reasons.items():
+            progress.say(f"{option} {getattr(options, option)}: {reason}")
+        words = open_lexicon(lexicon, options, stop_list, counted, progress)
         plan = {
             "options": repr(options),
             "version": software_version(),
@@ -154,24 +160,48 @@ def build_graph(
             progress.say("anyone who knows the seed can remove the noise; do not set `seed` for a real release")
         if work.dropped:
             progress.say(f"unfinished work in {work.path} was deleted (use `resume` to continue it)")
-        try:
+        with work:
             own_seed = _seed(work, seed)
             finder, keys = Finder(words, options, own_seed), Keys(words, options.level)
-            job = BuildJob(reader, finder, keys, work, memory, workers, own_seed, seed, bad, progress)
+            job = BuildJob(reader, finder, keys, work, memory, workers, own_seed, seed, counted, progress)
             hashes = None if lexicon is None or isinstance(lexicon, Lexicon) else file_hashes(expand(lexicon))
-            built = _build(out, job, open_engine(engine, job, master), hashes, roll_up, vocabulary)
-        except BaseException:
-            if work.is_empty():  # there is no work to continue
-                work.remove()
-            raise
-        work.remove()
-    return built
+            built = _build(out, job, open_engine(engine, job, master), given, hashes, roll_up, vocabulary)
+        bad.add(counted)
+        return built
+
+    with lock_folder(out), one_line_if_full(out):
+        try:
+            return attempt(sample_documents(given, documents))
+        except UnlikeSample as unlike:  # the decision depends on all documents, not on the order of files and rows
+            progress.say(f"{unlike}; starting again")
+            return attempt(unlike.summary)
+
+
+class UnlikeSample(Exception):
+    """All documents decide an option otherwise than the sample did."""
+
+    def __init__(self, message: str, summary: InputSummary) -> None:
+        super().__init__(message)
+        self.summary = summary
+
+
+def _decided(job: BuildJob, given: BuildOptions) -> dict[str, str] | None:
+    """Why the options "auto" are what they are, for ``meta.json``; raise if all documents decide otherwise."""
+    options, reasons = decide(given, job.summary)
+    for option, reason in reasons.items():
+        if getattr(options, option) != getattr(job.options, option):
+            job.work.remove()
+            raise UnlikeSample(f"{option} {getattr(options, option)}: in all files together, {reason}", job.summary)
+    if "unit" in reasons:
+        notice_contradicting(options.unit, job.summary, job.bad)
+    return reasons or None
 
 
 def _build(
     out: Path,
     job: BuildJob,
     engine: Engine,
+    given: BuildOptions,
     lexicon: list[dict[str, str]] | None,
     roll_up: str | Path | None,
     vocabulary: str | Path | None,
@@ -184,6 +214,7 @@ def _build(
         if n_documents == 0:
             files = ", ".join(map(str, job.reader.files))
             raise CogstageError(f"{files}: no documents" + (" that can be used" if bad.count else ""))
+        decided = _decided(job, given)
         rolled = _roll_up(job, roll_up, vocabulary)
         census = engine.census()
         if not census.units.any():
@@ -196,6 +227,7 @@ def _build(
         made_with = {
             "how": "build",
             **options.as_meta(),
+            "decided": decided,
             "format": job.reader.format,
             "inputs": input_hashes(job.reader.files_on_disk, options),
             "lexicon": lexicon,
@@ -203,7 +235,7 @@ def _build(
             "documents": n_documents,
             "units": census.n_units,
             "groups": census.n_groups,
-            "years": job.years.as_meta() if options.suppress_below == 0 else None,
+            "years": job.summary.years if options.suppress_below == 0 else None,
             "skipped": bad.count - skipped_terms,
             "skipped_terms": skipped_terms,
         }
@@ -238,10 +270,10 @@ def _copies(job: BuildJob, engine: Engine) -> np.ndarray:
     path = job.work.path / "copies.npy"
     if job.options.copies != "drop":
         return np.empty(0, np.uint64)
-    if not path.exists():
+    if not is_sound(path):
         job.progress.start("Looking for copied notes")
         copies = engine.signatures().copies()
-        with new_file(path, durable=False) as temporary, temporary.open("wb") as handle:
+        with hashed_file(path) as temporary, temporary.open("wb") as handle:
             np.save(handle, copies)
         job.progress.done(f"{len(copies):,} notes are nearly identical to an earlier note of their patient")
     found: np.ndarray = np.load(path)
@@ -259,7 +291,8 @@ def _roll_up(job: BuildJob, level: str | Path | None, vocabulary: str | Path | N
     rolled = read_roll_up(level, codes, own)
     job.keys.seal(rolled.parents)
     parents = {parent for found in rolled.parents.values() for parent in found}
-    job.progress.done(f"{len(rolled.parents):,} of {len(codes):,} codes became {len(parents):,}")
+    same = f", {rolled.unchanged:,} are at this level already" if rolled.unchanged else ""
+    job.progress.done(f"{len(rolled.parents):,} of {len(codes):,} codes became {len(parents):,}{same}")
     if (unused := rolled.unused(codes)) is not None:
         job.progress.say(f"{unused}: they stay as they are")
     return rolled
@@ -276,7 +309,7 @@ def _write(
     job.progress.start("Counting pairs")
     edges = engine.edges(nodes)
     if options.private is not None:
-        edges, chosen, counts = _released(edges, options, noise_from(job.given_seed), chosen)
+        edges, chosen, counts = _released(edges, options, Randomness(job.given_seed), chosen)
         made_with = _private_meta(made_with, options, job.given_seed)
     elif options.suppress_below > 0:
         edges = suppress(edges, options.suppress_below)
@@ -296,11 +329,11 @@ def _write(
 
 
 def _released(
-    edges: Iterator[Edges], options: BuildOptions, noise: np.random.Generator, chosen: np.ndarray
+    edges: Iterator[Edges], options: BuildOptions, random: Randomness, chosen: np.ndarray
 ) -> tuple[Iterator[Edges], np.ndarray, np.ndarray]:
     """Private edges, and the nodes that they alone decide: renumbered in the same order, counted by their edges."""
     assert options.private is not None
-    parts = list(suppress(release(edges, options.private, noise), options.suppress_below))
+    parts = list(suppress(release(edges, options.private, random, options.order), options.suppress_below))
     largest = np.zeros(len(chosen), np.int64)
     for part in parts:
         np.maximum.at(largest, part.source, part.count)
@@ -316,7 +349,7 @@ def _check_not_empty(n_nodes: int, n_edges: int, options: BuildOptions) -> None:
     if n_edges:
         return
     if options.private is not None:
-        least = threshold(options.private, options.order)
+        least = mechanism_for(options.private, options.order).threshold
         raise CogstageError(
             f"no pair has a noisy count of τ = {least:,} patients, so the private graph would be empty; "
             "use more data, or lower τ with a larger EPS or DELTA or a smaller M in `private`"
@@ -339,22 +372,18 @@ def _check_not_empty(n_nodes: int, n_edges: int, options: BuildOptions) -> None:
 def _private_meta(made_with: dict[str, Any], options: BuildOptions, seed: int | None) -> dict[str, Any]:
     """The metadata of a private graph: no exact counts."""
     assert options.private is not None
-    exact = ("inputs", "documents", "units", "groups", "years", "skipped")
-    private = {**made_with["private"], "noise": "discrete Laplace"}
-    private["threshold"] = threshold(options.private, options.order)
-    if seed is not None:
-        private["seed"] = (
-            f"{seed}, set by the user: anyone who knows it can remove the noise, so this graph is not private"
-        )
-    private["unit_of_privacy"] = "patient, or document where there is no patient_id"
+    exact = ("inputs", "decided", "documents", "units", "groups", "years", "skipped")
+    private = private_meta(options.private, options.order, seed)
     return {**{key: value for key, value in made_with.items() if key not in exact}, "private": private}
 
 
 def _seed(work: WorkFolder, seed: int | None) -> int:
     """The seed of this build; a generated seed is stored with the work, so that ``resume`` uses the same one."""
     path = work.path / "seed.json"
-    if path.exists():
+    if is_sound(path):
         return int(json.loads(path.read_text(encoding="utf-8")))
+    if path.exists() and not work.is_empty():
+        raise CogstageError(f"the unfinished work in {work.path} is damaged (seed.json); build without `resume`")
     seed = fresh_seed() if seed is None else seed
-    write_text(path, to_json(seed), durable=False)
+    write_hashed(path, seed)
     return seed

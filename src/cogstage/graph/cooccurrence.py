@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,18 +14,21 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from cogstage.artefact import new_folder, read_meta
+from cogstage.artefact import new_folder, read_folder
+from cogstage.artefact_checks import version_of
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.edges import Edges
 from cogstage.graph.folder import EDGES, EXAMPLES, ORDER, ORDER_COLUMNS, read_columns, write_edges
 from cogstage.graph.kept_examples import Examples
-from cogstage.graph.ppmi import CHUNK, Ppmi, symmetric
+from cogstage.graph.ppmi import ppmi_from_counts, ppmi_from_values, symmetric
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.provenance import counts_text, privacy_text
 from cogstage.reporting.release import release_markdown
 from cogstage.reporting.table import Table
 
 FILES = ("terms.parquet", EDGES)
+
+CHUNK = 1 << 20  # edges that are hashed or checked together
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,8 @@ class Graph:
     in_order
         (E, 3): number of patients with the source first, with the target first, and with both on one day; None if
         order was not counted.
-    examples_file
-        File with the examples of pairs; None if there are none.
+    examples_file, version
+        File with the examples of pairs, None if there are none, and the version of the folder when it was read.
 
     Examples
     --------
@@ -64,6 +67,7 @@ class Graph:
     made_with: Mapping[str, Any] = field(default_factory=dict)
     in_order: np.ndarray | None = None  # int32 (E, 3)
     examples_file: Path | None = field(default=None, compare=False)  # of a graph that was read
+    version: tuple[int, ...] | None = field(default=None, compare=False)  # of the folder that was read
 
     @property
     def n_nodes(self) -> int:
@@ -83,7 +87,14 @@ class Graph:
     @cached_property
     def examples(self) -> Examples | None:
         """Example documents and sentences of each pair; None if there are none. Dropped when graphs are merged."""
-        return None if self.examples_file is None else Examples.read(self.examples_file, self.n_nodes)
+        file = self._same_examples()
+        return None if file is None else Examples.read(file, self.n_nodes)
+
+    def _same_examples(self) -> Path | None:
+        """The file with the examples; raise if its folder was replaced since the graph was loaded."""
+        if self.examples_file is not None and version_of(self.examples_file.parent) != self.version:
+            raise CogstageError(f"{self.examples_file.parent} was replaced since the graph was loaded; load it again")
+        return self.examples_file
 
     def ppmi(self, shift: float = 0.0, smoothing: float = 1.0) -> sp.csr_matrix:
         """Return positive pointwise mutual information: max(0, log(n_ij·N / (n_i·n_j)) - shift).
@@ -102,27 +113,11 @@ class Graph:
         scipy.sparse.csr_matrix
             (V, V) float64.
         """
-        return self.lazy_ppmi(shift, smoothing).csr()
-
-    def lazy_ppmi(self, shift: float = 0.0, smoothing: float = 1.0) -> Ppmi:
-        """Return :meth:`ppmi` as a matrix that is computed on demand.
-
-        Parameters
-        ----------
-        shift, smoothing
-            As for :meth:`ppmi`.
-
-        Returns
-        -------
-        Ppmi
-            Supports products and norms, and needs far less memory than the matrix.
-        """
-        edges = self.source, self.target, self.count, self.n_nodes
         if self.made_with.get("values") != "ppmi":
-            return Ppmi.from_counts(*edges, shift, smoothing)
+            return ppmi_from_counts(self.matrix, shift, smoothing)
         if smoothing != 1.0:
             raise UsageError("this graph was imported with PPMI values and without counts, so it cannot be smoothed")
-        return Ppmi.from_values(*edges, float(self.made_with["scale"]), shift)
+        return ppmi_from_values(self.matrix, float(self.made_with["scale"]), shift)
 
     def edge(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
         """Return the index of the edge between two nodes, for each pair.
@@ -210,8 +205,8 @@ class Graph:
             self.vocabulary.write(folder)
             edges = Edges(self.source, self.target, self.count, None, self.in_order)
             write_edges(folder, [edges], self.in_order is not None)
-            if self.examples_file is not None:
-                shutil.copyfile(self.examples_file, folder / EXAMPLES)
+            if (examples := self._same_examples()) is not None:
+                shutil.copyfile(examples, folder / EXAMPLES)
 
     @classmethod
     def load(cls, path: Path | str, verify: bool = True) -> Graph:
@@ -236,8 +231,11 @@ class Graph:
         CogstageError
             If it is damaged.
         """
-        path = Path(path)
-        meta = read_meta(path, "graph", FILES, verify)
+        return read_folder(path, "graph", FILES, cls._read, verify)
+
+    @classmethod
+    def _read(cls, path: Path, meta: Mapping[str, Any]) -> Graph:
+        """Read the files of a folder whose ``meta.json`` was checked."""
         try:
             vocabulary = Vocabulary.read(path)
             source, target, count = read_columns(path / EDGES, ("source", "target", "count"))
@@ -248,7 +246,7 @@ class Graph:
         except (pa.ArrowInvalid, OSError, KeyError) as error:
             raise CogstageError(f"{path} is damaged ({error}); build the graph again") from error
         examples = path / EXAMPLES if (path / EXAMPLES).exists() else None
-        graph = cls(vocabulary, source, target, count, meta["made_with"], examples_file=examples)
+        graph = cls(vocabulary, source, target, count, meta["made_with"], None, examples, version_of(path))
         graph.check(str(path))
         if (path / ORDER).exists():
             edge = graph.edge(*ends)
@@ -256,7 +254,7 @@ class Graph:
                 raise CogstageError(f"{path / ORDER} contains pairs that are not edges; build the graph again")
             order = np.zeros((len(count), 3), np.int32)
             order[edge] = np.stack([first, second, same], axis=1)
-            graph = cls(vocabulary, source, target, count, meta["made_with"], order, examples)
+            graph = replace(graph, in_order=order)
         return graph
 
     def __repr__(self) -> str:

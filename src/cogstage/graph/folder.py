@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cogstage.graph.edges import Edges
-from cogstage.scratch import drop, large_zeros
 
 ROW_GROUP = 1 << 20  # rows per row group, regardless of the size of the pieces that come
 EDGES, ORDER, EXAMPLES = "edges.parquet", "order.parquet", "examples.parquet"
@@ -69,21 +68,20 @@ class _Table:
 
 
 def read_columns(path: Path, columns: Iterable[str]) -> list[np.ndarray]:
-    """Columns of a Parquet file as arrays, large ones mapped, row group by row group, so that nothing is held twice.
+    """Columns of a Parquet file as arrays, row group by row group, so that nothing is held twice.
 
     Whole numbers of 64 bits come as 32 bits where the file says that all of them fit.
     """
     names = list(columns)
     with pq.ParquetFile(path) as file:
         kinds = [_kind(file, name) for name in names]
-        found = [large_zeros((file.metadata.num_rows,), kind) for kind in kinds]
+        arrays = [np.zeros(file.metadata.num_rows, kind) for kind in kinds]
         at = 0
         for batch in _batches(file, names):
-            for array, column in zip(found, batch.columns, strict=True):
+            for array, column in zip(arrays, batch.columns, strict=True):
                 array[at : at + len(column)] = _values(column)
             at += batch.num_rows
-            drop(*found)
-    return found
+    return arrays
 
 
 def _values(column: pa.Array) -> Any:

@@ -1,25 +1,30 @@
-"""Import existing counts: a table of edges, the files of Finlayson et al. (2014), the pickle files of X-MedRELA."""
+"""Import existing counts: a table of edges, and the files of Finlayson et al. (2014)."""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 
 from cogstage.artefact import file_hash
+from cogstage.corpus.formats.table import renames_of
+from cogstage.csv_records import separator_of
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.edges import Edges
 from cogstage.graph.renumbering import Renumbering
-from cogstage.graph.unpickle import read_plain_pickle
 from cogstage.graph.vocabulary import Vocabulary
-from cogstage.input_files import Paths
+from cogstage.input_files import Paths, open_bytes, open_text
 from cogstage.progress import SILENT, Progress
-from cogstage.tables import BadRows, Row, expand, read_rows
+from cogstage.tables import BadRows, Row, expand, read_rows, table_kind
 
-PPMI_SCALE = 1_000_000
+EDGE_COLUMNS = ("source", "target", "count")
 
 
 def graph_of(
@@ -39,7 +44,7 @@ def graph_of(
     nodes = Renumbering.from_keys(keys)
     place, term = nodes.new, tuple(nodes.keys)
     edges = Edges(place[source], place[target], count.astype(np.int64)).upward()
-    edges = edges.where(np.lexsort((edges.target, edges.source)))
+    edges = edges.where(np.argsort(edges.source.astype(np.int64) << 32 | edges.target))
     counts = np.zeros(len(keys), np.int64)
     if node_count is None:
         np.maximum.at(counts, edges.source, edges.count)
@@ -54,7 +59,11 @@ def graph_of(
 
 
 def import_edges(
-    edges: Paths, terms: Paths | None = None, bad: BadRows | None = None, progress: Progress = SILENT
+    edges: Paths,
+    terms: Paths | None = None,
+    bad: BadRows | None = None,
+    progress: Progress = SILENT,
+    columns: Mapping[str, str] | None = None,
 ) -> Graph:
     """Create a graph from a table of pair counts.
 
@@ -68,6 +77,8 @@ def import_edges(
         tables still become nodes.
     bad, progress
         How to handle rows that cannot be read, and the receiver of progress reports.
+    columns
+        Names of the columns in ``edges``, such as ``{"source": "concept_id_1"}``.
 
     Returns
     -------
@@ -81,7 +92,9 @@ def import_edges(
     >>> graph.vocabulary.term, graph.count.tolist()
     (('aspirin', 'fever', 'headache'), [7, 12])
     """
-    bad = bad if bad is not None else BadRows()
+    bad, columns = bad if bad is not None else BadRows(), columns or {}
+    if unknown := set(columns) - set(EDGE_COLUMNS):
+        raise UsageError(f"unknown column {min(unknown)}; the columns of edges are {', '.join(EDGE_COLUMNS)}")
     keys: dict[str, int] = {}
     about: dict[str, tuple[str, str, str]] = {}
     node_counts: dict[int, int] = {}
@@ -95,9 +108,88 @@ def import_edges(
             continue
         about[term] = (str(row["concept"] or term), str(row["name"] or term), str(row["type"] or ""))
         node_counts[keys.setdefault(term, len(keys))] = count
-    pairs: dict[tuple[int, int], int] = {}
     progress.start("Reading edges")
-    for row in read_rows(edges, ["source", "target", "count"], (), bad):
+    renames = renames_of(columns)
+    ends, counts = _clean_edges(expand(edges), renames, keys) or _checked_edges(edges, renames, keys, bad)
+    progress.done(f"{len(keys):,} terms, {len(counts):,} edges")
+    if not len(counts):
+        raise CogstageError(f"{', '.join(map(str, expand(edges)))}: no edges")
+    given = np.zeros(len(keys), np.int64)
+    for end in ends.T:
+        np.maximum.at(given, end, counts)  # a term occurs at least as often as its most frequent pair
+    for node, count in node_counts.items():
+        given[node] = max(given[node], count)
+    made_with = {"how": "import edges", "inputs": inputs(expand(edges)), "skipped": bad.count}
+    return graph_of(list(keys), ends[:, 0], ends[:, 1], counts, given, about, made_with)
+
+
+def _clean_edges(
+    files: Sequence[Path], renames: Mapping[str, str], keys: dict[str, int]
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The pairs (E, 2) and counts of tables without a mistake, read by Arrow; None if a row needs a second look."""
+    parts = [_edge_table(path, renames) for path in files]
+    tables = [part for part in parts if part is not None]
+    if len(tables) < len(files):
+        return None
+    table = pa.concat_tables(tables)
+    count = table.column("count").to_numpy()
+    ends = pa.chunked_array([*table.column("source").chunks, *table.column("target").chunks], pa.string())
+    ends = ends.combine_chunks().dictionary_encode()
+    terms = ends.dictionary.to_pylist()
+    if ends.null_count or "" in terms or len(count) == 0 or count.min() < 1:
+        return None
+    place = ends.indices.to_numpy().reshape(2, -1)
+    pair = place.min(axis=0).astype(np.int64) << 32 | place.max(axis=0)
+    order = np.argsort(pair)
+    pair, count = pair[order], count[order]
+    low, high = pair >> 32, pair & 0xFFFFFFFF
+    repeated = pair[1:] == pair[:-1]
+    if np.any(low == high) or np.any(count[1:][repeated] != count[:-1][repeated]):
+        return None
+    number = np.fromiter((keys.setdefault(term, len(keys)) for term in terms), np.int64, len(terms))
+    first = np.append(True, ~repeated)
+    return number[np.stack([low[first], high[first]], axis=1)], count[first]
+
+
+def _edge_table(path: Path, renames: Mapping[str, str]) -> pa.Table | None:
+    """The edges of a CSV, TSV or Parquet file as text, text and int64; None if it cannot be converted."""
+    try:
+        kind = table_kind(path)
+        if kind == "parquet":
+            table = pq.read_table(path, use_threads=False)
+        elif kind == "json":
+            return None
+        else:
+            with open_text(path) as handle:
+                header = handle.readline()
+            separator = "\t" if kind == "tsv" else separator_of(header)
+            quotes = kind == "csv" and separator != "\t"
+            with open_bytes(path) as handle:
+                table = pa_csv.read_csv(
+                    handle,
+                    pa_csv.ReadOptions(use_threads=False, block_size=16 << 20),
+                    pa_csv.ParseOptions(delimiter=separator, quote_char='"' if quotes else False),
+                    pa_csv.ConvertOptions(column_types=dict.fromkeys(next(csv.reader([header], delimiter=separator)),
+                                                                     pa.string())),
+                )  # fmt: skip
+        ours = [renames.get(name.strip().lower(), name.strip().lower()) for name in table.column_names]
+        if any(ours.count(column) != 1 for column in EDGE_COLUMNS):
+            return None
+        chosen = [table.column(ours.index(column)) for column in EDGE_COLUMNS]
+        if any(pa.types.is_floating(column.type) for column in chosen):
+            return None
+        types = (pa.string(), pa.string(), pa.int64())
+        return pa.table([column.cast(to) for column, to in zip(chosen, types, strict=True)], names=EDGE_COLUMNS)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, EOFError, UnicodeDecodeError):
+        return None
+
+
+def _checked_edges(
+    edges: Paths, renames: dict[str, str], keys: dict[str, int], bad: BadRows
+) -> tuple[np.ndarray, np.ndarray]:
+    """The pairs and counts row by row, with a report of each row that cannot be used."""
+    pairs: dict[tuple[int, int], int] = {}
+    for row in read_rows(edges, EDGE_COLUMNS, (), bad, renames):
         one, other = (keys.setdefault(str(row[end]), len(keys)) for end in ("source", "target"))
         count = _whole(row, "count", bad)
         if count is None:
@@ -107,18 +199,7 @@ def import_edges(
             continue
         if pairs.setdefault((min(one, other), max(one, other)), count) != count:
             bad.report(f"{row.where('count')}: the pair occurs twice with different counts")
-    progress.done(f"{len(keys):,} terms, {len(pairs):,} edges")
-    if not pairs:
-        raise CogstageError(f"{', '.join(map(str, expand(edges)))}: no edges")
-    ends = np.array(list(pairs), np.int64)
-    counts = np.array(list(pairs.values()), np.int64)
-    given = np.zeros(len(keys), np.int64)
-    for end in ends.T:
-        np.maximum.at(given, end, counts)  # a term occurs at least as often as its most frequent pair
-    for node, count in node_counts.items():
-        given[node] = max(given[node], count)
-    made_with = {"how": "import edges", "inputs": _inputs(expand(edges)), "skipped": bad.count}
-    return graph_of(list(keys), ends[:, 0], ends[:, 1], counts, given, about, made_with)
+    return np.array(list(pairs), np.int64).reshape(-1, 2), np.array(list(pairs.values()), np.int64)
 
 
 def _whole(row: Row, column: str, bad: BadRows, least: int = 1) -> int | None:
@@ -134,57 +215,7 @@ def _whole(row: Row, column: str, bad: BadRows, least: int = 1) -> int | None:
     return number
 
 
-def import_xmedrela(
-    neighbours: Path | str, strings: Path | str | None = None, concepts: Path | str | None = None
-) -> Graph:
-    """The co-occurrence pickle of X-MedRELA: a dictionary from term id to a list of (term id, weight).
-
-    ``strings`` (id to string) and ``concepts`` (id to concept, or to a list of which the first counts) are its
-    mapping pickles. Whole-number weights are counts. Other weights are PPMI values, which the published file
-    (``sub_neighbors_dict_ppmi_perBin_1.pkl``) holds: they are kept to six decimals and :meth:`Graph.ppmi` gives them
-    back. Neighbours that have no entry of their own are left out, as its authors do.
-    """
-    table = read_plain_pickle(neighbours)
-    if not isinstance(table, dict) or not table:
-        raise CogstageError(f"{neighbours}: expected a dictionary from term id to a list of (term id, weight)")
-    ends, weight = _neighbours(table, str(neighbours))
-    whole = bool(np.all(weight == np.floor(weight)))
-    values = (weight if whole else np.maximum(np.round(weight * PPMI_SCALE), 1)).astype(np.int64)
-    source, target, count = _highest(ends, values)
-    words = _mapping(strings) if strings is not None else {}
-    meant = _mapping(concepts) if concepts is not None else {}
-    keys = _unique_names([(node, words.get(node, str(node))) for node in table])
-    about = {}
-    for node, key in zip(table, keys, strict=True):
-        concept = meant.get(node, key)
-        concept = concept[0] if isinstance(concept, (list, tuple)) and concept else concept
-        about[key] = (str(concept), words.get(node, key), "")
-    made_with: dict[str, Any] = {"how": "import xmedrela", "inputs": _inputs([Path(neighbours)])}
-    if not whole:
-        made_with |= {"values": "ppmi", "scale": PPMI_SCALE}
-    return graph_of(keys, source, target, count, None, about, made_with)
-
-
-def _neighbours(table: dict[Any, Any], where: str) -> tuple[np.ndarray, np.ndarray]:
-    """The entries of an X-MedRELA dictionary by place in it: (n, 2) ends and (n,) weights above 0."""
-    number = {node: place for place, node in enumerate(table)}
-    ends: list[tuple[int, int]] = []
-    weights: list[float] = []
-    for node, near in table.items():
-        if not isinstance(near, (list, tuple)):
-            raise CogstageError(f"{where}: the entry of {node!r} is not a list of (term id, weight)")
-        for item in near:
-            if not (isinstance(item, (list, tuple)) and len(item) >= 2 and isinstance(item[1], (int, float))):
-                raise CogstageError(f"{where}: the entry of {node!r} holds {str(item)[:40]}, not (term id, weight)")
-            if item[0] in number and item[0] != node and item[1] > 0:
-                ends.append((number[node], number[item[0]]))
-                weights.append(float(item[1]))
-    if not ends:
-        raise CogstageError(f"{where}: no edges between its terms")
-    return np.array(ends, np.int64), np.array(weights)
-
-
-def _highest(ends: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def highest(ends: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Each unordered pair of ``ends`` (n, 2) once, with the highest of its values."""
     low, high = ends.min(axis=1), ends.max(axis=1)
     pairs, place = np.unique(low << 32 | high, return_inverse=True)
@@ -193,14 +224,7 @@ def _highest(ends: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return pairs >> 32, pairs & 0xFFFFFFFF, highest
 
 
-def _mapping(path: Path | str) -> dict[Any, Any]:
-    found = read_plain_pickle(path)
-    if not isinstance(found, dict):
-        raise CogstageError(f"{path}: expected a dictionary by term id")
-    return found
-
-
-def _unique_names(named: Sequence[tuple[Any, Any]]) -> list[str]:
+def unique_names(named: Sequence[tuple[Any, Any]]) -> list[str]:
     """A key for each id: its name, followed by the id if the name occurs twice."""
     seen: set[str] = set()
     keys = []
@@ -211,7 +235,7 @@ def _unique_names(named: Sequence[tuple[Any, Any]]) -> list[str]:
     return keys
 
 
-def _inputs(files: Sequence[Path]) -> list[dict[str, str]]:
+def inputs(files: Sequence[Path]) -> list[dict[str, str]]:
     return [{"file": path.name, "sha256": file_hash(path)} for path in files]
 
 
@@ -253,7 +277,7 @@ def import_finlayson(
         progress.advance(len(block))
     pairs = np.concatenate(parts)
     # a pair that occurs in both directions is one pair
-    source, target, count = _highest(np.searchsorted(ids, pairs[:, :2]), pairs[:, 2])
+    source, target, count = highest(np.searchsorted(ids, pairs[:, :2]), pairs[:, 2])
     progress.done(f"{len(ids):,} {level}s, {len(count):,} pairs")
     if len(count) == 0:
         raise CogstageError(
@@ -261,10 +285,10 @@ def import_finlayson(
         )
     numbers = [str(number) for number in ids.tolist()]
     if level == "concept":
-        keys = _unique_names([(n, cuis.get(n, f"concept {n}")) for n in numbers])
+        keys = unique_names([(n, cuis.get(n, f"concept {n}")) for n in numbers])
         about = {key: (key, strings.get(n, key), "") for n, key in zip(numbers, keys, strict=True)}
     else:
-        keys = _unique_names([(n, strings.get(n, f"term {n}")) for n in numbers])
+        keys = unique_names([(n, strings.get(n, f"term {n}")) for n in numbers])
         about = {}
         for n, key_ in zip(numbers, keys, strict=True):
             concept = concept_of.get(n)
@@ -276,7 +300,7 @@ def import_finlayson(
         "per": per,
         "level": level,
         "min_count": min_count,
-        "inputs": _inputs([pair_file, single_file]),
+        "inputs": inputs([pair_file, single_file]),
     }
     return graph_of(keys, source, target, count, counts, about, made_with)
 
@@ -296,8 +320,6 @@ def _published(folder: Path, name: str) -> Path:
 
 def _texts(path: Path) -> dict[str, str]:
     """A two-column list as id -> text; the first text of an id stays. The strings are Latin-1 if not UTF-8."""
-    from cogstage.tables import open_bytes
-
     found: dict[str, str] = {}
     try:
         with open_bytes(path) as handle:
@@ -319,19 +341,16 @@ def _texts(path: Path) -> dict[str, str]:
 
 def _numbers(path: Path, columns: int) -> Iterator[np.ndarray]:
     """The rows of a table of whole numbers, in blocks."""
-    import pyarrow as pa
-    import pyarrow.csv as pc
-
-    from cogstage.tables import open_bytes
-
     names = [f"column {place + 1}" for place in range(columns)]
     try:
         with open_bytes(path) as handle:
-            stream = pc.open_csv(
+            stream = pa_csv.open_csv(
                 pa.PythonFile(handle, mode="r"),
-                read_options=pc.ReadOptions(column_names=names, use_threads=False, block_size=16 << 20),
-                parse_options=pc.ParseOptions(delimiter="\t", quote_char=False),
-                convert_options=pc.ConvertOptions(column_types={name: pa.int64() for name in names}, null_values=[]),
+                read_options=pa_csv.ReadOptions(column_names=names, use_threads=False, block_size=16 << 20),
+                parse_options=pa_csv.ParseOptions(delimiter="\t", quote_char=False),
+                convert_options=pa_csv.ConvertOptions(
+                    column_types={name: pa.int64() for name in names}, null_values=[]
+                ),
             )
             for batch in stream:
                 yield np.stack([batch.column(place).to_numpy() for place in range(columns)], axis=1)

@@ -9,13 +9,12 @@ import numpy as np
 
 from cogstage.corpus.formats.omop import OmopReader
 from cogstage.corpus.readers import Reader, open_reader
-from cogstage.graph.counted import Years
 from cogstage.graph.counting import Census, Counter, Rows
 from cogstage.graph.edges import Edges
 from cogstage.graph.options import BuildOptions
 from cogstage.graph.privacy import bounded_edges
 from cogstage.graph.runs import WorkFolder
-from cogstage.graph.units import Finder, Keys, number_of
+from cogstage.graph.units import Finder, InputSummary, Keys, number_of
 from cogstage.numbering import new_numbers
 from cogstage.progress import Progress
 from cogstage.tables import BadRows
@@ -35,7 +34,7 @@ class BuildJob:
     given_seed: int | None  # given by a test; None otherwise
     bad: BadRows
     progress: Progress
-    years: Years = field(default_factory=Years)  # of the documents; complete once they are read
+    summary: InputSummary = field(default_factory=InputSummary)  # complete once the documents are read
 
     def open_again(self) -> Reader:
         """A reader of the same files that skips bad rows, for a pass before or after the one that counts."""

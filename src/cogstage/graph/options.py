@@ -9,7 +9,7 @@ import sys
 from dataclasses import asdict, dataclass, field
 from typing import Any, get_args
 
-from cogstage.choices import Ambiguity, Content, Copies, Level, Per, Unit, Window, check_choice
+from cogstage.choices import Ambiguity, Content, Copies, Level, Noise, Per, Unit, Window, check_choice
 from cogstage.errors import UsageError
 
 WINDOWS = (1, 7, 30, 90, 180, 365)  # days; None is ever
@@ -29,6 +29,8 @@ class PrivacyOptions:
         Privacy budget for one patient (or one document, if there are no patients).
     pairs
         Largest number of pairs that one patient contributes.
+    noise
+        Distribution of the noise: "gaussian", or "laplace", which needs far more of it.
 
     Examples
     --------
@@ -39,8 +41,10 @@ class PrivacyOptions:
     epsilon: float
     delta: float
     pairs: int
+    noise: Noise = "gaussian"
 
     def __post_init__(self) -> None:
+        check_choice("noise", self.noise, Noise)
         sound = math.isfinite(self.epsilon) and self.epsilon > 0 and self.pairs >= 1
         if not (sound and sys.float_info.min <= self.delta < 1 and self.pairs / self.epsilon < MOST_NOISE):
             raise UsageError(
@@ -55,7 +59,7 @@ class PrivacyOptions:
         Parameters
         ----------
         text
-            ``EPS,DELTA,M``, such as ``1,1e-6,100``.
+            ``EPS,DELTA,M``, such as ``1,1e-6,100``; ``1,1e-6,100,laplace`` for Laplace noise.
 
         Returns
         -------
@@ -68,8 +72,10 @@ class PrivacyOptions:
             If the text has another form, or a value is out of range.
         """
         try:
-            epsilon, delta, pairs = text.split(",")
-            return cls(float(epsilon), float(delta), int(pairs))
+            epsilon, delta, pairs, *noise = text.split(",")
+            return cls(float(epsilon), float(delta), int(pairs), *noise)  # type: ignore[arg-type]
+        except TypeError:
+            raise UsageError(f"`private` must be EPS,DELTA,M or EPS,DELTA,M,laplace, not {text}") from None
         except ValueError:
             raise UsageError(f"`private` must be EPS,DELTA,M, such as 1,1e-6,100, not {text}") from None
 
@@ -81,7 +87,7 @@ class BuildOptions:
     Parameters
     ----------
     unit
-        Unit within which terms co-occur; "auto" is patient-window for coded records and document for text.
+        Unit within which terms co-occur; "auto" is patient-window if most documents are coded records of patients.
     window, per
         For patient-window: days per bin (None for no limit), and whether to count bins or patients.
     level
@@ -95,7 +101,7 @@ class BuildOptions:
     until
         Last day of the documents; later ones are left out.
     copies
-        What to do with copied notes of a patient; "auto" drops them if there are patient identifiers.
+        What to do with copied notes of a patient; "auto" drops them if there are notes of patients.
     keep_context
         Whether to count negated, family, hypothetical and historical mentions.
     content

@@ -3,45 +3,32 @@
 Private release protects one patient (one document, if there are no patients): two data sets that differ in one of
 them give graphs whose probabilities differ by at most a factor e^ε, up to δ.
 
-1. A patient adds 1 to each of at most M pairs (which ones, a keyed hash decides), so the counts of two neighbouring
-   data sets differ by at most M in sum.
-2. Every count gets discrete Laplace noise, P(z) ∝ exp(-|z|·ε/M): whole numbers, so that no rounding of floating point
-   numbers tells anything.
-3. Only pairs whose noisy count reaches τ are released. A pair that one patient alone has (count 1) is released with
-   probability at most P(z ≥ τ-1) = p^(τ-1)/(1+p), p = exp(-ε/M); there are at most M of them, so with
-   τ = 1 + ⌈ln(M / (δ·(1+p))) · M/ε⌉ the chance that any shows is at most δ.
-4. Terms are those of released pairs, and a term's count is the largest released count of its pairs: computed from
+1. A patient adds 1 to each of at most M pairs; a keyed hash decides which.
+2. Every count gets discrete Gaussian or Laplace noise (:mod:`cogstage.graph.noise`), and only pairs whose noisy count
+   reaches a threshold τ are released. :mod:`cogstage.graph.mechanism` derives noise and threshold from ε, δ and M.
+3. Terms are those of released pairs, and a term's count is the largest released count of its pairs: computed from
    what is released, so it costs nothing of the budget. Exact totals and hashes of the inputs are not recorded.
-5. With the order in time a patient adds 1 to one of three further counts of the same pairs, 2·M in all: everything gets
-   noise of scale 2·M/ε, and the order is released for released pairs.
+4. With the order in time a patient adds 1 to one of three further counts of the same pairs, so there are twice as many
+   numbers to protect. The order is released for released pairs.
 """
 
 from __future__ import annotations
 
-import math
 import secrets
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 
 from cogstage.graph import kernels, private_kernels
 from cogstage.graph.counting import Rows
 from cogstage.graph.edges import Edges
+from cogstage.graph.mechanism import Mechanism, mechanism_for
+from cogstage.graph.noise import Randomness
 from cogstage.graph.options import PrivacyOptions
 
-
-def threshold(private: PrivacyOptions, order: bool = False) -> int:
-    """τ: the smallest noisy count that is released."""
-    scale = noise_scale(private, order)
-    p = math.exp(-1 / scale)
-    steps = (math.log(private.pairs) - math.log(private.delta) - math.log1p(p)) * scale
-    return 1 + max(1, math.ceil(steps))
-
-
-def noise_scale(private: PrivacyOptions, order: bool = False) -> float:
-    """Scale of the noise: what one patient can change, divided by ε; the order in time doubles it."""
-    return (2 if order else 1) * private.pairs / private.epsilon
+BLOCK = 1 << 16  # numbers whose noise is drawn together
 
 
 def bounded_edges(rows: Rows, key: np.ndarray, most: int, seed: int, lag: int | None = None) -> Edges:
@@ -64,23 +51,52 @@ def bounded_edges(rows: Rows, key: np.ndarray, most: int, seed: int, lag: int | 
     return Edges(source, target, count.astype(np.int64), count.astype(np.int64), order)
 
 
-def release(edges: Iterable[Edges], private: PrivacyOptions, noise: np.random.Generator) -> Iterator[Edges]:
+def release(
+    edges: Iterable[Edges], private: PrivacyOptions, random: Randomness, order: bool = False
+) -> Iterator[Edges]:
     """The edges with noise, those below the threshold left out; order, if there is any, with noise of its own."""
+    mechanism = mechanism_for(private, order)
+    noise = NoiseStream(mechanism, random)
     for part in edges:
-        ordered = part.order is not None
-        least, p = threshold(private, ordered), -math.expm1(-1 / noise_scale(private, ordered))
-        draws = noise.geometric(p, (len(part), 8 if ordered else 2))  # edge by edge: pieces do not matter
-        noisy = part.count + draws[:, 0] - draws[:, 1]
-        kept = noisy >= least
-        order = None
-        if part.order is not None:
-            order = np.maximum(part.order + draws[:, 2:5] - draws[:, 5:8], 0)[kept].astype(np.int32)
-        yield Edges(part.source[kept], part.target[kept], noisy[kept].astype(np.int64), None, order)
+        drawn = noise.take(4 * len(part) if order else len(part)).reshape(len(part), -1)  # edge by edge
+        noisy = part.count + drawn[:, 0]
+        kept = noisy >= mechanism.threshold
+        cells = None
+        if order and part.order is not None:
+            cells = np.maximum(part.order + drawn[:, 1:], 0)[kept].astype(np.int32)
+        yield Edges(part.source[kept], part.target[kept], noisy[kept].astype(np.int64), None, cells)
 
 
-def noise_from(seed: int | None) -> np.random.Generator:
-    """The source of noise: entropy of the operating system, which is not stored, unless a test gives a seed."""
-    return np.random.default_rng(None if seed is None else [seed, 0x5EED])
+class NoiseStream:
+    """The noise of one number after the other, drawn in blocks of one size, however the edges come in pieces."""
+
+    def __init__(self, mechanism: Mechanism, random: Randomness) -> None:
+        self.mechanism, self.random = mechanism, random
+        self._left = np.empty(0, np.int64)
+
+    def take(self, n: int) -> np.ndarray:
+        """The noise of the next ``n`` numbers, int64 (n,)."""
+        blocks = [self._left]
+        missing = n - len(self._left)
+        while missing > 0:
+            blocks.append(self.mechanism.draw(BLOCK, self.random))
+            missing -= BLOCK
+        drawn = np.concatenate(blocks)
+        self._left = drawn[n:]
+        return drawn[:n]
+
+
+def private_meta(private: PrivacyOptions, order: bool, seed: int | None) -> dict[str, Any]:
+    """What ``meta.json`` says of a private release."""
+    mechanism = mechanism_for(private, order)
+    about = {**asdict(private), "noise": f"discrete {private.noise.title()}", "threshold": mechanism.threshold}
+    about |= {"deviation": round(mechanism.deviation, 3)}
+    about["unit_of_privacy"] = "patient, or document where there is no patient_id"
+    if seed is not None:
+        about["seed"] = (
+            f"{seed}, set by the user: anyone who knows it can remove the noise, so this graph is not private"
+        )
+    return about
 
 
 def fresh_seed() -> int:
@@ -91,12 +107,14 @@ def fresh_seed() -> int:
 def suppress(edges: Iterable[Edges], below: int) -> Iterator[Edges]:
     """The edges that at least ``below`` groups have (or whose count is, where groups were not counted).
 
-    The order of a pair is left out unless each of its counts is 0 or reaches ``below``.
+    The order of a pair is left out unless each of its counts is 0 or reaches ``below``, and so does the number of
+    groups that have the pair but are in none of them, which is the difference between published counts.
     """
     for part in edges:
         kept = part.where((part.count if part.groups is None else part.groups) >= below)
         if kept.order is not None:
             order = kept.order.copy()
-            order[np.any((order > 0) & (order < below), axis=1)] = 0
+            cells = order if kept.groups is None else np.column_stack([order, kept.groups - order.sum(axis=1)])
+            order[np.any((cells > 0) & (cells < below), axis=1)] = 0
             kept = replace(kept, order=order)
         yield kept

@@ -35,10 +35,11 @@ class RollUp:
     level: str
     parents: Mapping[str, tuple[str, ...]]
     names: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # (name, type)
+    unchanged: int = 0  # codes that are at this level already
 
     def unused(self, codes: Collection[str]) -> str | None:
         """What to say where none of these codes is rolled up, as if they were written in another way."""
-        if self.parents or not codes:
+        if self.parents or self.unchanged or not codes:
             return None
         return f"{self.level} contains none of the {len(codes):,} codes, such as {', '.join(sorted(codes)[:3])}"
 
@@ -84,16 +85,18 @@ def _of_omop(level: str, codes: set[str], folder: Path) -> RollUp:
         if one in codes and row["relationship_id"] == "Maps to" and not row["invalid_reason"]:
             standard.setdefault(one, set()).add(as_concept(row["concept_id_2"]))
     meant = {code: standard.get(code, {code}) for code in codes}
+    at_level = standard
     if level != "standard":
-        above = _ancestors(level, set().union(*meant.values()) if meant else set(), folder)
+        at_level = above = _ancestors(level, set().union(*meant.values()) if meant else set(), folder)
         meant = {code: set().union(*(above.get(each, {each}) for each in found)) for code, found in meant.items()}
     parents = {code: tuple(sorted(found)) for code, found in meant.items() if found != {code}}
+    unchanged = sum(code in at_level and found == {code} for code, found in meant.items())
     wanted = {parent for found in parents.values() for parent in found}
     names = {}
     for row in _rows(_files(folder, "concept"), ["concept_id", "concept_name"], ["domain_id"]):
         if (concept := as_concept(row["concept_id"])) in wanted:
             names[concept] = (str(row["concept_name"]), str(row["domain_id"] or "").lower())
-    return RollUp(level, parents, names)
+    return RollUp(level, parents, names, unchanged)
 
 
 def _ancestors(level: str, concepts: set[str], folder: Path) -> dict[str, set[str]]:

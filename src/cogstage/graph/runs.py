@@ -1,7 +1,7 @@
 """The work folder next to a graph that is being built: runs of rows on disk, read back in ranges of groups.
 
-A run appears whole or not at all, and so do the edges of a finished block. After a kill, finished runs and blocks need
-not be computed again.
+A run appears whole or not at all, and so do the edges of a finished block. Every file is synced to disk and has its
+hash beside it. After a kill, runs and blocks whose hashes fit need not be computed again; others are.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from cogstage.artefact import new_file, to_json, write_text
+from cogstage.artefact_checks import size_and_hash
 from cogstage.errors import UsageError
 from cogstage.graph.counting import Rows
 from cogstage.graph.edges import Edges
@@ -91,8 +93,10 @@ class WorkFolder:
         """The finished runs of this name, in the order of their tasks; they follow each other without a gap."""
         found: list[Run] = []
         for path in sorted(self.path.glob(f"{name}-*.json")):
+            if not (is_sound(path) and is_sound(path.with_suffix(".npy"))):
+                break
             about = json.loads(path.read_text(encoding="utf-8"))
-            if not path.with_suffix(".npy").exists() or about["first"] != (found[-1].last if found else 0):
+            if about["first"] != (found[-1].last if found else 0):
                 break
             codes, left_out = tuple(about["codes"]), tuple(about["left_out"])
             rows = path.with_suffix(".npy")
@@ -107,11 +111,11 @@ class WorkFolder:
         if rows.day is not None:
             stored["day"] = rows.day
         path = self.path / f"{name}-{first:09d}.npy"
-        with new_file(path, durable=False) as temporary, temporary.open("wb") as handle:
+        with hashed_file(path) as temporary, temporary.open("wb") as handle:
             np.save(handle, stored)
         about = {"first": first, "last": last, "documents": documents, "codes": list(found.codes)}
         about["left_out"] = list(found.left_out)
-        write_text(path.with_suffix(".json"), to_json(about), durable=False)
+        write_hashed(path.with_suffix(".json"), about)
 
     def block(self, number: int, of: int) -> Path:
         """Where the edges of a counted block are kept."""
@@ -119,7 +123,7 @@ class WorkFolder:
 
     def add_block(self, path: Path, edges: Iterator[Edges]) -> None:
         """Write the sorted edges of a block as they come."""
-        with new_file(path, durable=False) as temporary, temporary.open("wb") as handle:
+        with hashed_file(path) as temporary, temporary.open("wb") as handle:
             for part in edges:
                 stored = as_stored(part)
                 handle.write(stored.tobytes())
@@ -128,9 +132,43 @@ class WorkFolder:
         """Whether no finished run is there."""
         return not any(self.path.glob("*-*.npy"))
 
+    def __enter__(self) -> WorkFolder:
+        return self
+
+    def __exit__(self, error: object, *_: object) -> None:
+        """Remove the folder, unless an error left finished runs with which the work can be continued."""
+        if error is None or not any(self.path.glob("*-*.npy")):
+            self.remove()
+
     def remove(self) -> None:
         """Remove all work files."""
         shutil.rmtree(self.path, ignore_errors=True)
+
+
+@contextmanager
+def hashed_file(path: Path) -> Iterator[Path]:
+    """As ``new_file``, with the size and hash of the file in a second one beside it."""
+    with new_file(path) as temporary:
+        yield temporary
+    write_text(_hash_of(path), to_json(size_and_hash(path)))
+
+
+def write_hashed(path: Path, value: Any) -> None:
+    """Write a value as JSON, with its hash beside it."""
+    with hashed_file(path) as temporary:
+        temporary.write_text(to_json(value), encoding="utf-8")
+
+
+def is_sound(path: Path) -> bool:
+    """Whether a work file is there and has the size and hash recorded beside it."""
+    try:
+        return bool(size_and_hash(path) == json.loads(_hash_of(path).read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return False
+
+
+def _hash_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.hash")
 
 
 def as_stored(edges: Edges) -> np.ndarray:

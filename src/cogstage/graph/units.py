@@ -7,7 +7,7 @@ every worker numbers them alike.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 import numpy as np
@@ -18,7 +18,6 @@ from cogstage.corpus.lexicon import Lexicon
 from cogstage.corpus.near_duplicates import document_key
 from cogstage.corpus.records import Document
 from cogstage.errors import UsageError
-from cogstage.graph.counted import Years
 from cogstage.graph.counting import Rows
 from cogstage.graph.options import BuildOptions
 from cogstage.graph.renumbering import Renumbering
@@ -34,17 +33,52 @@ def number_of(*parts: str, salt: int = 0) -> int:
     return int.from_bytes(blake2b(text, digest_size=8, salt=salt.to_bytes(8, "little")).digest(), "little")
 
 
+@dataclass
+class InputSummary:
+    """How many documents of each kind there are, and the first and the last year of those that were counted."""
+
+    kinds: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, str] = field(default_factory=dict)  # where the first document of each kind is
+    first_year: int | None = None
+    last_year: int | None = None
+
+    def add(self, document: Document) -> None:
+        """Count a document by its kind."""
+        kind = document.kind
+        self.kinds[kind] = self.kinds.get(kind, 0) + 1
+        self.examples.setdefault(kind, document.where)
+
+    def add_year(self, year: int) -> None:
+        """The year of a document that is counted."""
+        self.first_year = year if self.first_year is None else min(self.first_year, year)
+        self.last_year = year if self.last_year is None else max(self.last_year, year)
+
+    def join(self, other: InputSummary) -> None:
+        """Add the documents of another part of the input."""
+        for kind, count in other.kinds.items():
+            self.kinds[kind] = self.kinds.get(kind, 0) + count
+            self.examples.setdefault(kind, other.examples[kind])
+        for year in (other.first_year, other.last_year):
+            if year is not None:
+                self.add_year(year)
+
+    @property
+    def years(self) -> list[int] | None:
+        """First and last year, for ``meta.json``; None if no document has a date."""
+        return None if self.first_year is None or self.last_year is None else [self.first_year, self.last_year]
+
+
 def usable(
     documents: Iterable[Document],
     options: BuildOptions,
     bad: BadRows,
     copies: np.ndarray | None = None,
-    years: Years | None = None,
+    summary: InputSummary | None = None,
 ) -> Iterator[Document]:
     """The documents that have what the unit needs; the others are bad rows.
 
-    Those after ``until``, and copied notes (``copies`` has their keys, sorted), are left out. ``years`` learns the
-    years of the others.
+    Those after ``until``, and copied notes (``copies`` has their keys, sorted), are left out. ``summary`` counts all
+    documents by kind, and the years of those that are used.
     """
     dated = {
         "the unit patient-window": options.unit == "patient-window" and options.window is not None,
@@ -53,6 +87,8 @@ def usable(
     }
     why_date = next((why for why, needed in dated.items() if needed), None)
     for document in documents:
+        if summary is not None:
+            summary.add(document)
         if why_date is not None and document.date is None:
             bad.report(f"{document.where}, column date: no value, but {why_date} needs one")
         elif options.until is not None and document.date is not None and document.date > options.until:
@@ -60,8 +96,8 @@ def usable(
         elif copies is not None and len(copies) and document.text and _is_in(copies, document_key(document)):
             bad.notice("notes that are nearly identical to an earlier note of the patient, not counted")
         else:
-            if years is not None:
-                years.add(document.date)
+            if summary is not None and document.date is not None:
+                summary.add_year(document.date.year)
             yield document
 
 

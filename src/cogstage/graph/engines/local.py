@@ -22,7 +22,7 @@ from cogstage.errors import CogstageError
 from cogstage.graph.counting import Census, Rows, n_threads
 from cogstage.graph.edges import Edges
 from cogstage.graph.job import BuildJob, Nodes, count_rows
-from cogstage.graph.runs import Run, WorkFolder, merge_blocks, read_rows
+from cogstage.graph.runs import Run, WorkFolder, is_sound, merge_blocks, read_rows
 from cogstage.graph.units import DocumentRows, Finder, usable
 
 TASK_DOCUMENTS, TASK_CHARACTERS = 2_000, 2_000_000  # a task is full at the first of these
@@ -60,7 +60,7 @@ class LocalEngine:
         workers = (n_threads() if total > SMALL else 1) if job.workers is None else job.workers
         job.progress.start("Reading and finding terms", total)
         writer = RunWriter(job.work, job.keys.n_known, job.memory, finished)
-        pieces = islice(tasks(usable(job.reader, job.options, job.bad, copies, job.years)), finished, None)
+        pieces = islice(tasks(usable(job.reader, job.options, job.bad, copies, job.summary)), finished, None)
         seen = done = 0
         for documents, found in find_all(job.finder, pieces, workers):
             writer.add(found, documents)
@@ -110,7 +110,7 @@ class LocalEngine:
         for number in range(self.n_blocks):
             path = job.work.block(number, self.n_blocks)
             paths.append(path)
-            if not path.exists():
+            if not is_sound(path):
                 job.work.add_block(path, count_rows(self.block(number), nodes, job.options, job.seed))
             job.progress.advance()
         job.progress.done()

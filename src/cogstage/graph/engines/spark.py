@@ -18,19 +18,17 @@ from typing import Any
 
 import numpy as np
 
-from cogstage.artefact import to_json, write_text
 from cogstage.corpus.names import CodeNames
 from cogstage.corpus.near_duplicates import Signatures
 from cogstage.corpus.readers import open_reader
 from cogstage.errors import CogstageError, UsageError
-from cogstage.graph.counted import Years
 from cogstage.graph.counting import Census
 from cogstage.graph.edges import Edges
 from cogstage.graph.engines.local import bounds, tasks
 from cogstage.graph.job import BuildJob, Nodes, count_rows
 from cogstage.graph.options import BuildOptions
-from cogstage.graph.runs import PLAN, Run, WorkFolder, merge_blocks, read_rows
-from cogstage.graph.units import usable
+from cogstage.graph.runs import PLAN, Run, WorkFolder, is_sound, merge_blocks, read_rows, write_hashed
+from cogstage.graph.units import InputSummary, usable
 from cogstage.tables import BadRows
 
 ROWS_A_BLOCK = 4_000_000
@@ -91,7 +89,7 @@ class SparkEngine:
         """Find the keys of all documents without a finished run, and collect what the readers recorded."""
         job, options = self.job, replace(self.job.options, format=self.job.reader.format)
         parts = [[str(path) for path in part] for part in job.reader.parts()]
-        todo = [(number, part) for number, part in enumerate(parts) if not _end(job.work, number).exists()]
+        todo = [(number, part) for number, part in enumerate(parts) if not is_sound(_end(job.work, number))]
         skip, work, shared, copied = job.bad.skip, job.work, self._share(job.finder), self._share(copies)
 
         def read(numbered: tuple[int, list[str]]) -> Iterator[tuple[Any, ...]]:
@@ -123,9 +121,9 @@ class SparkEngine:
         """Mark the parts that were read completely; raise the first error of the others."""
         for item in ends:
             if item[0] == "end":
-                _, part, pieces, bad, names, years = item
-                about = {"pieces": pieces, "bad": bad.to_dict(), "names": names.to_dict(), "years": asdict(years)}
-                write_text(_end(self.job.work, part), to_json(about), durable=False)
+                _, part, pieces, bad, names, summary = item
+                about = {"pieces": pieces, "bad": bad.to_dict(), "names": names.to_dict(), "summary": asdict(summary)}
+                write_hashed(_end(self.job.work, part), about)
         for item in ends:
             if item[0] == "error":
                 raise (UsageError if item[3] == 2 else CogstageError)(item[2])
@@ -142,7 +140,7 @@ class SparkEngine:
                 )
             self.runs += runs
             job.bad.add(BadRows(**about["bad"]))
-            job.years.join(Years(**about["years"]))
+            job.summary.join(InputSummary(**about["summary"]))
             self._names.merge(CodeNames.from_dict(about["names"]))
         for run in self.runs:
             job.keys.add(run.codes)
@@ -174,7 +172,7 @@ class SparkEngine:
             rows = read_rows(runs, keys.value, *bounds(number, n_blocks))
             work.add_block(work.block(number, n_blocks), count_rows(rows, shared.value, options, seed, threads=1))
 
-        todo = [number for number in range(n_blocks) if not work.block(number, n_blocks).exists()]
+        todo = [number for number in range(n_blocks) if not is_sound(work.block(number, n_blocks))]
         if todo:
             self._run(lambda: self.context.parallelize(todo, len(todo)).foreach(count))
         paths = [work.block(number, n_blocks) for number in range(n_blocks)]
@@ -211,16 +209,16 @@ def read_part(
     bad = BadRows(skip=skip)
     codes: set[str] = set()
     done = len(work.runs(_run_name(part)))
-    number, years = 0, Years()
+    number, summary = 0, InputSummary()
     try:
         reader = open_reader(files, options.format, bad=bad, **options.reader)
-        for piece in tasks(usable(reader, options, bad, copies, years)):
+        for piece in tasks(usable(reader, options, bad, copies, summary)):
             for document in piece:
                 codes.update(document.codes)
             if number >= done:
                 yield "piece", part, number, piece
             number += 1
-        yield "end", part, number, bad, reader.all_names_of(codes), years
+        yield "end", part, number, bad, reader.all_names_of(codes), summary
     except CogstageError as error:
         yield "error", part, str(error), error.exit_code
 

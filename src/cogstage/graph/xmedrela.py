@@ -1,4 +1,4 @@
-"""Read pickles of plain data without executing code in them."""
+"""Import the pickle files of X-MedRELA: pickles of plain data, read without executing code in them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ import pickle
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
+import numpy as np
+
 from cogstage.errors import CogstageError, UsageError
+from cogstage.graph.cooccurrence import Graph
+from cogstage.graph.importers import graph_of, highest, inputs, unique_names
+
+PPMI_SCALE = 1_000_000
 
 LARGEST_KEY = 1 << 60  # beyond the modulus of Python's hash, numbers can be chosen to collide
 _Unpickler: Any = pickle._Unpickler  # the implementation in Python
@@ -104,3 +110,60 @@ def read_plain_pickle(path: Path | str) -> Any:
         TypeError,
     ):
         raise CogstageError(f"{path} is not a pickle file, or is truncated") from None
+
+
+def import_xmedrela(
+    neighbours: Path | str, strings: Path | str | None = None, concepts: Path | str | None = None
+) -> Graph:
+    """The co-occurrence pickle of X-MedRELA: a dictionary from term id to a list of (term id, weight).
+
+    ``strings`` (id to string) and ``concepts`` (id to concept, or to a list of which the first counts) are its
+    mapping pickles. Whole-number weights are counts. Other weights are PPMI values, which the published file
+    (``sub_neighbors_dict_ppmi_perBin_1.pkl``) holds: they are kept to six decimals and :meth:`Graph.ppmi` gives them
+    back. Neighbours that have no entry of their own are left out, as its authors do.
+    """
+    table = read_plain_pickle(neighbours)
+    if not isinstance(table, dict) or not table:
+        raise CogstageError(f"{neighbours}: expected a dictionary from term id to a list of (term id, weight)")
+    ends, weight = _neighbours(table, str(neighbours))
+    whole = bool(np.all(weight == np.floor(weight)))
+    values = (weight if whole else np.maximum(np.round(weight * PPMI_SCALE), 1)).astype(np.int64)
+    source, target, count = highest(ends, values)
+    words = _mapping(strings) if strings is not None else {}
+    meant = _mapping(concepts) if concepts is not None else {}
+    keys = unique_names([(node, words.get(node, str(node))) for node in table])
+    about = {}
+    for node, key in zip(table, keys, strict=True):
+        concept = meant.get(node, key)
+        concept = concept[0] if isinstance(concept, (list, tuple)) and concept else concept
+        about[key] = (str(concept), words.get(node, key), "")
+    made_with: dict[str, Any] = {"how": "import xmedrela", "inputs": inputs([Path(neighbours)])}
+    if not whole:
+        made_with |= {"values": "ppmi", "scale": PPMI_SCALE}
+    return graph_of(keys, source, target, count, None, about, made_with)
+
+
+def _neighbours(table: dict[Any, Any], where: str) -> tuple[np.ndarray, np.ndarray]:
+    """The entries of an X-MedRELA dictionary by place in it: (n, 2) ends and (n,) weights above 0."""
+    number = {node: place for place, node in enumerate(table)}
+    ends: list[tuple[int, int]] = []
+    weights: list[float] = []
+    for node, near in table.items():
+        if not isinstance(near, (list, tuple)):
+            raise CogstageError(f"{where}: the entry of {node!r} is not a list of (term id, weight)")
+        for item in near:
+            if not (isinstance(item, (list, tuple)) and len(item) >= 2 and isinstance(item[1], (int, float))):
+                raise CogstageError(f"{where}: the entry of {node!r} holds {str(item)[:40]}, not (term id, weight)")
+            if item[0] in number and item[0] != node and item[1] > 0:
+                ends.append((number[node], number[item[0]]))
+                weights.append(float(item[1]))
+    if not ends:
+        raise CogstageError(f"{where}: no edges between its terms")
+    return np.array(ends, np.int64), np.array(weights)
+
+
+def _mapping(path: Path | str) -> dict[Any, Any]:
+    found = read_plain_pickle(path)
+    if not isinstance(found, dict):
+        raise CogstageError(f"{path}: expected a dictionary by term id")
+    return found
