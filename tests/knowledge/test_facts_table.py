@@ -2,11 +2,15 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cogstage.errors import CogstageError
+from cogstage.graph.vocabulary import Vocabulary
+from cogstage.knowledge.facts import Facts
+from cogstage.knowledge.located import Concepts, locate
 from cogstage.knowledge.matching import Names
-from cogstage.knowledge.table import facts_from_table
+from cogstage.knowledge.table import OTHER_TYPE, facts_from_table
 from cogstage.tables import BadRows
 
 
@@ -48,3 +52,53 @@ def test_a_bad_row_is_named_or_counted(tmp_path: Path) -> None:
     path.write_text("head\trel\ttail\na\tr\tb\n")
     with pytest.raises(CogstageError, match="no column relation; the columns are head, rel, tail"):
         facts_from_table(path)
+
+
+def faers_names() -> Names:
+    """Nodes as the FAERS reader makes them with indications: a reaction and an indication may share a name."""
+    types = {"drug:METFORMIN": "drug", "drug:PAIN": "drug", "pt:PAIN": "reaction", "indication:PAIN": "indication",
+             "indication:GOUT": "indication", "pt:RASH": "reaction"}  # fmt: skip
+    return Names.from_pairs(((key.partition(":")[2].title(), key) for key in types), types)
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"),
+    [
+        ("Metformin\tcauses\tPain\t\t", ("drug:METFORMIN", "causes", "pt:PAIN")),
+        ("Metformin\tmay_treat\tPain\t\t", ("drug:METFORMIN", "may_treat", "indication:PAIN")),
+        ("Pain\tmay_treat\tGout\t\t", ("drug:PAIN", "may_treat", "indication:GOUT")),
+        ("Metformin\tmay_treat\tRash\t\t", ("drug:METFORMIN", "may_treat", "pt:RASH")),  # the only node of the name
+        ("Metformin\tcauses\tGout\t\t", None),  # known as an indication only
+        ("Metformin\trelated\tPain\t\t", None),  # ambiguous
+        ("Metformin\trelated\tPain\t\tdrug", ("drug:METFORMIN", "related", "drug:PAIN")),
+        ("Metformin\trelated\tPain\tdrug\treaction", ("drug:METFORMIN", "related", "pt:PAIN")),
+    ],
+)
+def test_names_are_matched_together_with_their_types(
+    tmp_path: Path, fact: str, expected: tuple[str, str, str] | None
+) -> None:
+    path = tmp_path / "facts.tsv"
+    path.write_text(f"head\trelation\ttail\thead_type\ttail_type\n{fact}\n")
+    facts = facts_from_table(path, faers_names())
+    assert list(zip(facts.head, facts.relation, facts.tail, strict=True)) == ([expected] if expected else [])
+    if expected is None and "related" in fact:
+        assert facts.made_with["names"]["ambiguous, of different types: left out"] == 1
+        assert facts.made_with["ambiguous names"] == ["Pain: drug:PAIN, pt:PAIN, indication:PAIN"]
+    elif expected is None:
+        assert facts.made_with["names"][OTHER_TYPE] == 1
+        assert [name for name, _, _ in facts.unmatched] == ["Gout"]
+
+
+def test_facts_of_a_knowledge_base_are_placed_on_nodes_of_the_right_type() -> None:
+    terms = ("drug:METFORMIN", "indication:PAIN", "pt:PAIN")
+    words = Vocabulary(terms, terms, ("Metformin", "Pain", "Pain"), ("drug", "indication", "reaction"), np.ones(3, int))
+    statements = [("M", "causes", "P", ""), ("M", "may_treat", "P", "")]
+    matched = {"drug:METFORMIN": "M", "indication:PAIN": "P", "pt:PAIN": "P"}
+    facts = Facts.from_statements(statements, matched=matched)
+    located, _ = locate(facts, words, Concepts.from_vocabulary(words, matched))
+    named = [(terms[h], located.relations[r], terms[t])
+             for h, r, t in zip(located.head, located.relation, located.tail, strict=True)]  # fmt: skip
+    assert sorted(named) == [
+        ("drug:METFORMIN", "causes", "pt:PAIN"),
+        ("drug:METFORMIN", "may_treat", "indication:PAIN"),
+    ]

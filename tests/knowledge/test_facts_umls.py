@@ -10,6 +10,7 @@ from cogstage.knowledge.build import build_dataset
 from cogstage.knowledge.facts import Facts
 from cogstage.knowledge.matching import Names
 from cogstage.knowledge.umls import facts_from_umls
+from cogstage.progress import Silent
 from cogstage.tables import BadRows
 
 ASPIRIN, PAIN, FEVER, FLU = "C0004057", "C0030193", "C0015967", "C0021400"
@@ -76,7 +77,14 @@ def test_other_rows_are_passed_over_and_counted(tmp_path: Path) -> None:
     ]
     conso = [*CONSO, mrconso("C0000001", "Douleur", lat="FRE"), mrconso("C0000002", "Old", suppress="O")]
     folder = write_umls(tmp_path / "meta", rows, conso)
-    facts = facts_from_umls(folder)
+    heard = []
+
+    class Heard(Silent):
+        def done(self, note: str = "") -> None:
+            heard.append(note)
+
+    facts = facts_from_umls(folder, progress=Heard())
+    assert heard[0] == "10 rows, 8 of them with a mapped relation"  # as in the summary
     assert triples(facts) == {(ASPIRIN, "may_treat", PAIN)}
     assert facts.source == ("MED-RT;NDFRT",)
     assert facts.made_with["MRREL"] == {

@@ -1,6 +1,7 @@
 """The leakage report finds what was planted, and measures what it says it measures."""
 
 import json
+import re
 from pathlib import Path
 from typing import get_args
 
@@ -11,14 +12,16 @@ from hypothesis import strategies as st
 from knowledge_files import graph_of
 from sklearn.metrics import roc_auc_score
 from test_dataset_build import facts_of, popular_world
+from typer.testing import CliRunner
 
 from cogstage.choices import NegativeKind
+from cogstage.cli.main import app
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.vocabulary import Vocabulary
-from cogstage.knowledge.auroc import auroc
 from cogstage.knowledge.build import build_dataset
 from cogstage.knowledge.dataset import SPLITS
-from cogstage.knowledge.leakage import FLOORS, stems
+from cogstage.knowledge.leakage import BY_SPLIT, FLOORS, stems
+from cogstage.statistics import auroc
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=1))
@@ -134,3 +137,57 @@ def test_the_readable_report_says_what_the_json_says(tmp_path: Path) -> None:
         assert f"{report[FLOORS][mode]['causes']['ppmi']:.3f}" in text
     assert "must be 0" in text
     assert "11.4%" in text
+
+
+def printed_tables(text: str) -> dict[str, dict[str, dict[str, str]]]:
+    """The tables of a text by the first cell of their header: row -> column -> cell."""
+    tables: dict[str, dict[str, dict[str, str]]] = {}
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        if not line or set(line) != {"-"}:
+            continue
+        corner, *columns = re.split(r"\s{2,}", lines[number - 1].strip())
+        rows = tables.setdefault(" ".join([corner, *columns]), {})
+        for row in lines[number + 1 :]:
+            if not row.strip():
+                break
+            name, *cells = re.split(r"\s{2,}", row.strip())
+            rows[name] = dict(zip(columns, cells, strict=False))  # a last cell may be empty
+    return tables
+
+
+def test_every_printed_table_shows_the_values_of_its_file_under_their_names(tmp_path: Path) -> None:
+    graph, facts = popular_world()
+    build_dataset(graph, facts, tmp_path / "data")
+    shown = CliRunner().invoke(app, ["dataset", "info", str(tmp_path / "data")])
+    assert shown.exit_code == 0
+    tables = printed_tables(shown.stdout)
+    report = json.loads((tmp_path / "data/leakage.json").read_text())
+    manifest = json.loads((tmp_path / "data/manifest.json").read_text())
+    modes = sorted(get_args(NegativeKind))
+
+    def cell(value: float | None) -> str:
+        return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else f"{value:,}"
+
+    for mode in modes:
+        for relation, row in report[BY_SPLIT][mode].items():
+            assert tables[f"{mode} train dev test"][relation] == {split: cell(row[split]) for split in SPLITS}
+    for score in ("degree", "ppmi"):
+        table = next(rows for header, rows in tables.items() if header.split()[0] == score and "test" not in header)
+        for relation in manifest["relations"]:
+            assert table[relation] == {mode: cell(report[FLOORS][mode][relation][score]) for mode in modes}
+    shares = next(rows for header, rows in tables.items() if header == " ".join(["relation", "facts", *modes]))
+    for relation, row in report["share of pairs that co-occur"].items():
+        assert shares[relation] == {key: cell(row[key]) for key in ("facts", *modes)}
+    stems_table = next(rows for header, rows in tables.items() if "most frequent stems" in header)
+    for relation, row in report["names that share a word stem"].items():
+        assert {key: stems_table[relation][key] for key in ("facts", *modes)} == {
+            key: cell(row[key]) for key in ("facts", *modes)
+        }
+    for relation, row in manifest["counts"].items():
+        expected = {split.capitalize(): cell(row[split]) for split in SPLITS}
+        assert tables["relation Train Dev Test"][relation.replace("_", " ")] == expected
+    named = {"facts": "facts", "both ends": "both ends in the graph", "one end": "one end in the graph"}
+    for relation, row in manifest["coverage"]["relations"].items():
+        printed = tables["relation facts both ends one end none"][relation]
+        assert printed == {**{k: cell(row[v]) for k, v in named.items()}, "none": cell(row["no end in the graph"])}

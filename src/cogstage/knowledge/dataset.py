@@ -12,14 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cogstage.artefact import read_meta, safe_name
-from cogstage.choices import SplitName
+from cogstage.artefact import read_folder, safe_name
+from cogstage.choices import NegativeKind, SplitName
 from cogstage.errors import CogstageError, LeakageError, UsageError
 from cogstage.graph.folder import read_columns
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.triples import TripleIndex, Triples
 
 SPLITS: tuple[str, ...] = get_args(SplitName)
+NEGATIVES: tuple[str, ...] = get_args(NegativeKind)
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,9 @@ class Pairs:
 
     def __len__(self) -> int:
         return len(self.label)
+
+
+NO_PAIRS = Pairs(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int8))
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,7 @@ class FittingView:
     _train_facts: Triples = field(repr=False)
     _known: TripleIndex = field(repr=False)  # the training facts
     sources: Mapping[str, Any] = field(default_factory=dict, repr=False)  # of counts and facts, with licences
+    _negatives: Mapping[tuple[str, str, str], Pairs] = field(default_factory=dict, repr=False)
 
     def train_facts(self) -> Triples:
         """Return the training facts.
@@ -115,6 +120,27 @@ class FittingView:
                 f"the test pairs of {relation} were requested during fitting; use the Dataset for evaluation"
             )
         return _labelled(self._pairs, relation, split)
+
+    def negatives(self, relation: str, split: str, kind: str) -> Pairs:
+        """Return the saved negatives of a kind.
+
+        Parameters
+        ----------
+        relation, split
+            As for :meth:`pairs`.
+        kind
+            "uniform", "degree" or "hard".
+
+        Returns
+        -------
+        Pairs
+            Node ids with label 0; none if the data set has no negatives of this kind.
+        """
+        if split == "test":
+            raise LeakageError(
+                f"the test negatives of {relation} were requested during fitting; use the Dataset for evaluation"
+            )
+        return self._negatives.get((kind, relation, split), NO_PAIRS)
 
     def is_taken(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
         """Return whether each pair has a training fact of any relation, in either direction.
@@ -162,6 +188,7 @@ class Dataset:
     leakage: Mapping[str, Any] = field(repr=False)
     _pairs: Mapping[tuple[str, str], Pairs] = field(repr=False)
     _facts: Mapping[str, Triples] = field(repr=False)
+    _negatives: Mapping[tuple[str, str, str], Pairs] = field(default_factory=dict, repr=False)
 
     def pairs(self, relation: str, split: str) -> Pairs:
         """Return the labelled pairs of a relation and split.
@@ -179,6 +206,23 @@ class Dataset:
             Node ids and labels; 1 means that the relation holds.
         """
         return _labelled(self._pairs, relation, split)
+
+    def negatives(self, relation: str, split: str, kind: str) -> Pairs:
+        """Return the saved negatives of a kind.
+
+        Parameters
+        ----------
+        relation, split
+            As for :meth:`pairs`.
+        kind
+            "uniform", "degree" or "hard".
+
+        Returns
+        -------
+        Pairs
+            Node ids with label 0; none if the data set has no negatives of this kind.
+        """
+        return self._negatives.get((kind, relation, split), NO_PAIRS)
 
     def facts(self, split: str) -> Triples:
         """Return the facts of a split.
@@ -210,6 +254,7 @@ class Dataset:
             self._facts["train"],
             TripleIndex(self._facts["train"], len(self.relations), self.n_nodes),
             dict(self.manifest.get("sources") or {}),
+            {key: pairs for key, pairs in self._negatives.items() if key[2] != "test"},
         )
 
     def ranking(self, relation: str, split: str = "test") -> RankingQuestions:
@@ -283,8 +328,12 @@ class Dataset:
         CogstageError
             If it is damaged.
         """
-        path = Path(path)
-        read_meta(path, "dataset", ("manifest.json", "leakage.json", *(f"facts_{split}.parquet" for split in SPLITS)))
+        files = ("manifest.json", "leakage.json", *(f"facts_{split}.parquet" for split in SPLITS))
+        return read_folder(path, "dataset", files, cls._read)
+
+    @classmethod
+    def _read(cls, path: Path, meta: Mapping[str, Any]) -> Dataset:
+        """Read the files of a folder whose ``meta.json`` was checked."""
         try:
             manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
             leakage = json.loads((path / "leakage.json").read_text(encoding="utf-8"))
@@ -294,10 +343,18 @@ class Dataset:
                 for relation in relations
                 for split in SPLITS
             }
-            facts = {split: _read_triples(path / f"facts_{split}.parquet", relations) for split in SPLITS}
+            negatives = {
+                (kind, relation, split): _read_pairs(path / "negatives" / kind / relation / f"{split}.parquet")
+                for kind in NEGATIVES
+                if (path / "negatives" / kind).is_dir()
+                for relation in relations
+                for split in SPLITS
+            }
+            facts = {split: read_triples(path / f"facts_{split}.parquet", relations) for split in SPLITS}
         except (pa.ArrowInvalid, OSError, KeyError, TypeError, ValueError) as error:
             raise CogstageError(f"{path} is damaged ({error}); build the data set again") from error
-        return cls(relations, manifest["vocabulary_hash"], manifest["nodes"], manifest, leakage, pairs, facts)
+        about = relations, manifest["vocabulary_hash"], manifest["nodes"]
+        return cls(*about, manifest, leakage, pairs, facts, negatives)
 
 
 def _labelled(pairs: Mapping[tuple[str, str], Pairs], relation: str, split: str) -> Pairs:
@@ -313,7 +370,8 @@ def _read_pairs(path: Path) -> Pairs:
     return Pairs(head.astype(np.int32), tail.astype(np.int32), label.astype(np.int8))
 
 
-def _read_triples(path: Path, relations: tuple[str, ...]) -> Triples:
+def read_triples(path: Path, relations: tuple[str, ...]) -> Triples:
+    """The facts of a file as node ids and relation numbers."""
     index = {relation: number for number, relation in enumerate(relations)}
     with pq.ParquetFile(path) as file:
         names = file.read(["relation"]).column("relation").to_pylist()

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cogstage.artefact import new_folder, read_meta, write_text
+from cogstage.artefact import new_folder, read_folder, write_text
 from cogstage.errors import CogstageError
 from cogstage.reporting.escape import spreadsheet
 from cogstage.reporting.release import release_markdown
@@ -221,8 +221,11 @@ class Facts:
         CogstageError
             If it is damaged.
         """
-        path = Path(path)
-        meta = read_meta(path, "facts", FILES)
+        return read_folder(path, "facts", FILES, cls._read)
+
+    @classmethod
+    def _read(cls, path: Path, meta: Mapping[str, Any]) -> Facts:
+        """Read the files of a folder whose ``meta.json`` was checked."""
         try:
             columns = pq.read_table(path / "facts.parquet").to_pydict()
             head, relation, tail, source = (tuple(columns[name]) for name in COLUMNS)

@@ -12,13 +12,12 @@ import numpy as np
 
 from cogstage.choices import NegativeKind
 from cogstage.corpus.tokens import casefold_text
-from cogstage.knowledge.auroc import auroc
 from cogstage.knowledge.dataset import SPLITS
 from cogstage.knowledge.edge_lookup import EdgeLookup
 from cogstage.knowledge.located import Concepts, LocatedFacts
-from cogstage.knowledge.logistic import logistic_weights
 from cogstage.knowledge.negative_slots import Ends
 from cogstage.knowledge.negatives import DrawnNegatives
+from cogstage.statistics import auroc, logistic_weights
 
 STEM = 5  # letters; words that begin alike count as one stem
 SUSPICIOUS_OVERLAP = 0.10

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cogstage.knowledge.dataset import SPLITS
 from cogstage.knowledge.leakage import BY_SPLIT, FLOORS, PAPER_CO_OCCURRENCE
 from cogstage.relations import ordered
 
@@ -69,8 +70,8 @@ def leakage_text(report: Mapping[str, Any], counts: Mapping[str, Mapping[str, in
 
     lines += ["AUROC of the training degrees in each split, by kind of negatives (should be near 0.5 in all)", ""]
     for mode, by_relation in report.get(BY_SPLIT, {}).items():
-        rows = [[relation, *splits.values()] for relation, splits in by_relation.items()]
-        lines += [*table([mode, "train", "dev", "test"], rows), ""]
+        rows = [[relation, *(by_split[split] for split in SPLITS)] for relation, by_split in by_relation.items()]
+        lines += [*table([mode, *SPLITS], rows), ""]
 
     shares = report["share of pairs that co-occur"]
     rows = [[relation, *(row[key] for key in ("facts", *modes))] for relation, row in shares.items()]

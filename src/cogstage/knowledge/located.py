@@ -12,6 +12,7 @@ import numpy as np
 from cogstage.errors import CogstageError
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.facts import Facts
+from cogstage.knowledge.names import end_rank
 from cogstage.numbering import every_pair
 from cogstage.relations import ordered
 
@@ -84,6 +85,8 @@ def locate(facts: Facts, vocabulary: Vocabulary, concepts: Concepts) -> tuple[Lo
     starts = np.concatenate([[0], np.cumsum(size)])
     fact = np.flatnonzero(placed)
     rows, nodes_head, nodes_tail = every_pair(starts, by_concept, head[fact], tail[fact])
+    kept = _fitting(vocabulary, relations, relation[fact][rows], rows, nodes_head, nodes_tail)
+    rows, nodes_head, nodes_tail = rows[kept], nodes_head[kept], nodes_tail[kept]
     located = LocatedFacts(
         relations,
         nodes_head,
@@ -94,6 +97,26 @@ def locate(facts: Facts, vocabulary: Vocabulary, concepts: Concepts) -> tuple[Lo
     )
     order = np.lexsort((located.tail, located.head, located.relation))
     return located.take(order), _coverage(facts, relations, relation, head, tail, located)
+
+
+def _fitting(
+    vocabulary: Vocabulary,
+    relations: tuple[str, ...],
+    relation: np.ndarray,
+    fact: np.ndarray,
+    head: np.ndarray,
+    tail: np.ndarray,
+) -> np.ndarray:
+    """Which pairs of nodes have types that fit their relation: of the nodes of a concept, those that fit best."""
+    kinds, kind = np.unique(np.array(vocabulary.type, object).astype(str), return_inverse=True)
+    kept = np.ones(len(fact), bool)
+    for end, nodes in enumerate((head, tail)):
+        ranks = np.array([[end_rank(name, end, str(type)) for type in kinds] for name in relations], np.int64)
+        rank = ranks[relation, kind.ravel()[nodes]]
+        best = np.full(int(fact.max(initial=-1)) + 1, 2, np.int64)
+        np.minimum.at(best, fact, rank)
+        kept &= (rank == best[fact]) & (rank < 2)
+    return kept
 
 
 def _coverage(

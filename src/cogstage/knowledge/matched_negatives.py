@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cogstage.knowledge.auroc import auroc
 from cogstage.knowledge.negative_slots import Slots
+from cogstage.statistics import auroc
 
 LEAST = 0.2  # negatives for each positive that are drawn at least
 STEPS = 4  # of bisection between the least and one for each positive

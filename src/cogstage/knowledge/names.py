@@ -129,7 +129,15 @@ def system_code(system: str, code: str) -> str:
     return f"{_rules('code_system').get(plain.lower(), plain.upper())}:{code.strip().upper()}"
 
 
-_ALIKE = (frozenset({"drug", "chemical"}), frozenset({"disorder", "symptom", "finding", "disease"}))
+_DRUGS = ("drug", "chemical")
+_CONDITIONS = ("disorder", "symptom", "finding", "disease")
+_ALIKE = (frozenset(_DRUGS), frozenset({*_CONDITIONS, "reaction", "indication"}))
+_TREATED = (frozenset(_DRUGS), frozenset({*_CONDITIONS, "indication"}))
+_END_TYPES: dict[str, tuple[frozenset[str], frozenset[str]]] = {  # types that the heads and the tails should have
+    **dict.fromkeys(("may_treat", "may_prevent", "contraindicates"), _TREATED),
+    "causes": (frozenset(), frozenset({*_CONDITIONS, "reaction"})),
+    "symptom_of": (frozenset({*_CONDITIONS, "reaction"}), frozenset({*_CONDITIONS, "reaction"})),
+}
 
 
 def types_agree(ours: str, theirs: frozenset[str]) -> bool:
@@ -137,3 +145,14 @@ def types_agree(ours: str, theirs: frozenset[str]) -> bool:
     if not ours or not theirs or ours in theirs:
         return True
     return any(ours in group and theirs & group for group in _ALIKE)
+
+
+def end_rank(relation: str, end: int, type: str) -> int:
+    """How well a node of this type fits as head (``end`` 0) or tail (1) of a relation: 0 well, 1 perhaps, 2 not.
+
+    What a drug was given for is no effect of it: an indication is never an end of *causes* or *symptom_of*.
+    """
+    wanted = _END_TYPES.get(relation, (frozenset(), frozenset()))[end]
+    if not wanted or type in wanted:
+        return 0
+    return 2 if type == "indication" else 1

@@ -11,11 +11,12 @@ from cogstage.choices import Ambiguity, check_choice
 from cogstage.input_files import Paths
 from cogstage.knowledge.facts import Facts, Statement, year_of
 from cogstage.knowledge.matching import Names, how, unmatched_rows
-from cogstage.knowledge.names import code_key
+from cogstage.knowledge.names import code_key, end_rank
 from cogstage.tables import BadRows, read_rows
 
 OTHER_NAMES = {"subject": "head", "predicate": "relation", "object": "tail", "sources": "source", "year": "date"}
 UNKNOWN = "unknown to the lexicon or graph"
+OTHER_TYPE = "known only as another type"
 
 
 def facts_from_table(
@@ -29,12 +30,15 @@ def facts_from_table(
     Parameters
     ----------
     paths
-        Tables with the columns head, relation and tail, and optionally source and date (a year or a day).
+        Tables with the columns head, relation and tail, and optionally source, date (a year or a day), head_type and
+        tail_type.
     names
-        Names of a lexicon or graph. Heads and tails that are not its concepts are matched by code, then by name. Those
-        without a match stay unchanged and are listed in ``Facts.unmatched``.
+        Names of a lexicon or graph. Heads and tails that are not its concepts are matched by code, then by name and
+        type: the type in the table, or those that fit the relation. Names without a match stay unchanged and are listed
+        in ``Facts.unmatched``.
     ambiguity
-        What to do with a name that matches several concepts.
+        What to do with a name that matches several concepts of one type and namespace. A name of concepts of different
+        types or namespaces is left out and reported, except with "all".
     bad
         How to handle rows that cannot be read.
 
@@ -52,35 +56,46 @@ def facts_from_table(
     """
     check_choice("ambiguity", ambiguity, Ambiguity)
     bad = bad or BadRows()
-    seen: dict[str, tuple[str, ...]] = {}
+    seen: dict[tuple[str, str, int, str], tuple[str, ...]] = {}
+    counted: set[str] = set()
     counts: Counter[str] = Counter()
     unmatched: Counter[str] = Counter()
     several: dict[str, tuple[str, ...]] = {}
 
-    def concepts(name: str) -> tuple[str, ...]:
-        if name not in seen:
-            found, kind = _match(name, names)
-            counts["ambiguous" if len(found) > 1 else kind] += 1
-            if len(found) > 1:
-                several[name] = found
-                found = {"first": found[:1], "all": found, "skip": ()}[ambiguity]
-            seen[name] = found
-            if kind == UNKNOWN:
-                unmatched[name] = 0
+    def concepts(name: str, relation: str, end: int, type: str) -> tuple[str, ...]:
+        key = (name, relation, end, type)
+        if key not in seen:
+            candidates, kind = _match(name, names)
+            fitting = candidates if names is None else _of_type(candidates, names, relation, end, type)
+            if candidates and not fitting:
+                kind = OTHER_TYPE
+            elif names is not None and len({_kind(concept, names) for concept in fitting}) > 1 and ambiguity != "all":
+                kind, several[name], fitting = "ambiguous, of different types: left out", fitting, ()
+            elif len(fitting) > 1:
+                kind, several[name] = "ambiguous", fitting
+                fitting = {"first": fitting[:1], "all": fitting, "skip": ()}[ambiguity]
+            counts[kind] += name not in counted
+            counted.add(name)
+            seen[key] = fitting
+            if kind in (UNKNOWN, OTHER_TYPE):
+                unmatched.setdefault(name, 0)
         if name in unmatched:
             unmatched[name] += 1
-        return seen[name]
+        return seen[key]
 
     def rows() -> Iterator[Statement]:
-        for row in read_rows(paths, ["head", "relation", "tail"], ["source", "date"], bad, OTHER_NAMES):
+        optional = ["source", "date", "head_type", "tail_type"]
+        for row in read_rows(paths, ["head", "relation", "tail"], optional, bad, OTHER_NAMES):
             relation, source = str(row["relation"]).strip(), str(row["source"] or "")
             year = year_of(row["date"])
             if year is None and row["date"] not in (None, ""):
                 bad.report(f"{row.where('date')}: {row['date']} is not a date; write a year or YYYY-MM-DD")
                 continue
-            for head in concepts(str(row["head"]).strip()):
-                for tail in concepts(str(row["tail"]).strip()):
-                    yield Statement(head, relation, tail, source, year)
+            ends = [
+                concepts(str(row[end]).strip(), relation, number, str(row[f"{end}_type"] or "").strip())
+                for number, end in enumerate(("head", "tail"))
+            ]
+            yield from (Statement(head, relation, tail, source, year) for head in ends[0] for tail in ends[1])
 
     listed = [paths] if isinstance(paths, (str, Path)) else list(paths)
     made_with = {"from": "table", "files": [Path(path).name for path in listed], "ambiguous": ambiguity}
@@ -102,3 +117,19 @@ def _match(name: str, names: Names | None) -> tuple[tuple[str, ...], str]:
     if step is None:
         return (name,), UNKNOWN
     return found, "matched " + how(step)
+
+
+def _of_type(candidates: tuple[str, ...], names: Names, relation: str, end: int, type: str) -> tuple[str, ...]:
+    """The candidates of the given type, or those whose type fits this end of the relation best."""
+    types = {concept: names.types.get(concept, "") for concept in candidates}
+    if type:
+        same = tuple(concept for concept in candidates if types[concept] == type)
+        return same or names.allowed(candidates, frozenset({type}))
+    ranks = {concept: end_rank(relation, end, types[concept]) for concept in candidates}
+    return tuple(concept for concept in candidates if ranks[concept] == min(ranks.values()) < 2)
+
+
+def _kind(concept: str, names: Names) -> tuple[str, str]:
+    """Type and namespace of a concept."""
+    namespace, mark, _ = concept.partition(":")
+    return names.types.get(concept, ""), namespace if mark else ""

@@ -127,7 +127,7 @@ def facts_from_umls(
     statements = Counter(
         read_statements(files["MRREL.RRF"], set(rules), set(sources), keep_suppressed, counts, bad, progress)
     )
-    progress.done(f"{counts['rows']:,} rows, {len(statements):,} of them with a mapped relation")
+    progress.done(f"{counts['rows']:,} rows, {counts['with a mapped relation']:,} of them with a mapped relation")
     concepts = {concept for first, _, second, _ in statements for concept in (first, second)}
 
     progress.start("Reading MRCONSO")
