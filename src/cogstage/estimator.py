@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,14 @@ from cogstage.graph.pair_counts import PairCounts
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.dataset import Dataset, FittingView
 from cogstage.model.presets import preset_config
-from cogstage.model_folder import Fitted, kept_of_graph
+from cogstage.model_folder import Fitted, graph_fields
 from cogstage.progress import SILENT, Progress
-from cogstage.rationale.corrections import Corrections, numbered
+from cogstage.rationale.corrections import Corrections, marked_triples, numbered
 from cogstage.rationale.explain import Explainer, Revise
 from cogstage.rationale.filters import Filter
 from cogstage.rationale.predictor import Predictor
-from cogstage.rationale.record import Prediction, Triple
+from cogstage.rationale.record import Prediction, ProfileEntry, Triple
+from cogstage.rationale.verdict import Profiles
 from cogstage.training.calibration import Calibration, sigmoid
 from cogstage.triples import TripleIndex
 
@@ -47,7 +49,7 @@ class CogStage:
     Examples
     --------
     >>> graph, data = cs.Graph.load("graph"), cs.Dataset.load("data")
-    >>> model = cs.CogStage("may_treat", dimension=8, recall_passes=1, recognition_passes=1, folds=0)
+    >>> model = cs.CogStage("may_treat", dimension=8, recognition_passes=1, folds=0)
     >>> model.fit(graph, data).relations
     ('may_treat',)
     >>> 0 <= model.predict("Drug number 4", "Disorder number 5").probability <= 1
@@ -105,7 +107,6 @@ class CogStage:
         CogStage
             The model itself. Under ``torchrun``, all processes train it together.
         """
-        from cogstage.model.fast.memory import release
         from cogstage.training.fitting import FitOptions, train
 
         view = data.for_fitting() if isinstance(data, Dataset) else data
@@ -123,10 +124,9 @@ class CogStage:
                 calibration=dict(trained.calibration),
                 metrics={**trained.metrics, "sources": dict(view.sources)},
                 facts=view.train_facts(),
-                **kept_of_graph(graph),
+                **graph_fields(graph),
             )
         )
-        release()
         return self
 
     def _targets(self, view: FittingView) -> list[int]:
@@ -218,7 +218,7 @@ class CogStage:
         head, tail
             Terms, as names, synonyms, keys or node ids.
         relation
-            One of :attr:`relations`; by default the one with the highest probability.
+            One of :attr:`relations`; by default the one with the strongest verdict (known facts first).
 
         Returns
         -------
@@ -232,11 +232,61 @@ class CogStage:
             If a term or the relation is unknown, or if head and tail are the same. For an unknown term, the message
             suggests similar names.
         """
-        ids = [self.vocabulary.find(term) if isinstance(term, str) else term for term in (head, tail)]
-        self.check_pair(*ids)
-        names = self.relations if relation is None else (relation,)
-        found = [self.predict_batch(ids[:1], ids[1:], name)[0] for name in names]
-        return max(found, key=lambda prediction: prediction.probability)
+        heads, tails = self._pair(head, tail)
+        return self._predict(heads, tails, relation)[0]
+
+    def relations_of(self, head: str | int, tail: str | int) -> tuple[ProfileEntry, ...]:
+        """Return what is said of each relation between two terms: the profile of the pair.
+
+        Parameters
+        ----------
+        head, tail
+            Terms, as names, synonyms, keys or node ids.
+
+        Returns
+        -------
+        tuple of ProfileEntry
+            One entry per relation of the model, known facts and the likeliest first, at a base rate of 0.5.
+
+        Examples
+        --------
+        >>> profile = cs.CogStage.load("model").relations_of("Drug number 4", "Disorder number 5")
+        >>> sorted(entry.relation for entry in profile)
+        ['causes', 'may_treat']
+        """
+        return self.profiles(*self._pair(head, tail)).entries()[0]
+
+    def profiles(
+        self, head: Sequence[int] | np.ndarray, tail: Sequence[int] | np.ndarray, base_rate: float = 0.5
+    ) -> Profiles:
+        """Judge all relations of many pairs, without reasons.
+
+        Parameters
+        ----------
+        head, tail
+            Node ids, one of each per pair.
+        base_rate
+            Share of true pairs that the probabilities assume.
+
+        Returns
+        -------
+        Profiles
+            Arrays of log-odds and verdicts, (number of pairs, number of relations).
+        """
+        heads, tails = self._nodes(head, tail)
+        views = (
+            self.predictor.view(heads[at : at + BATCH], tails[at : at + BATCH]) for at in range(0, len(heads), BATCH)
+        )
+        return self._profiles(heads, tails, map(self.predictor.profile_logits, views), base_rate)
+
+    def _profiles(
+        self, head: np.ndarray, tail: np.ndarray, parts: Iterable[np.ndarray], base_rate: float = 0.5
+    ) -> Profiles:
+        """The profiles of pairs whose uncalibrated logits (B, Q) come in parts."""
+        logit = np.concatenate([np.empty((0, len(self.relations))), *parts])
+        for column, name in enumerate(self.relations):
+            logit[:, column] = self.calibration[name].logits(logit[:, column])
+        return self.explainer.profiles(head, tail, self.relations, logit, base_rate)
 
     def predict_batch(
         self,
@@ -264,16 +314,25 @@ class CogStage:
         list of Prediction
             One record per pair.
         """
+        self.check_relation(relation)
         heads, tails = self._nodes(head, tail)
-        target, calibration = self._number(relation), self.calibration[relation]
-        found: list[Prediction] = []
+        predictions: list[Prediction] = []
         for at in range(0, len(heads), BATCH):
             h, t = heads[at : at + BATCH], tails[at : at + BATCH]
-            arrays = self.predictor.reasons(h, t, target, calibration)
-            found += self.explainer.records(h, t, relation, arrays, self._revise(relation), reasons=k != 0)
+            predictions += self._predict(h, t, relation, reasons=k != 0)
         if choose:
-            found = [choose.apply(prediction) for prediction in found]
-        return found if k is None else [prediction.top(k) for prediction in found]
+            predictions = [choose.apply(prediction) for prediction in predictions]
+        return predictions if k is None else [prediction.top(k) for prediction in predictions]
+
+    def _predict(
+        self, head: np.ndarray, tail: np.ndarray, relation: str | None, reasons: bool = True
+    ) -> list[Prediction]:
+        """Records of one relation, by default the likeliest of the first pair; each pair is looked at once."""
+        view = self.predictor.view(head, tail)
+        profiles = self._profiles(head, tail, [self.predictor.profile_logits(view)])
+        relation = relation or profiles.likeliest()[0]
+        arrays = self.predictor.reasons(view, self._number(relation), self.calibration[relation])
+        return self.explainer.records(head, tail, relation, arrays, profiles, self._revise(relation), reasons)
 
     def _revise(self, relation: str) -> Callable[[int, int], Revise]:
         """Predict the same pair again with more corrections, for what-if questions."""
@@ -384,9 +443,11 @@ class CogStage:
         """
         copy = CogStage(self._asked, preset=self.preset, seed=self.seed, **self.config.to_dict())
         copy._fitted, copy._verdicts = self._fitted, {**self._verdicts, **verdicts}
-        copy.__dict__["facts"], copy.__dict__["explainer"] = self.facts, self.explainer
-        revised = self.predictor.revised(numbered(copy._verdicts, self.vocabulary, self.all_relations))
-        copy.__dict__["predictor"] = revised
+        numbers = numbered(copy._verdicts, self.vocabulary, self.all_relations)
+        right, wrong = marked_triples(numbers, len(self.all_relations), len(self.vocabulary))
+        copy.__dict__["facts"] = self.facts
+        copy.__dict__["explainer"] = replace(self.explainer, right=right, wrong=wrong)
+        copy.__dict__["predictor"] = self.predictor.revised(numbers)
         return copy
 
     def on_graph(self, graph: Graph) -> CogStage:
@@ -454,6 +515,12 @@ class CogStage:
         facts = self.fitted.facts
         chosen = facts.relation == self._number(relation)
         return np.unique((facts.head if side == "head" else facts.tail)[chosen]).astype(np.int64)
+
+    def _pair(self, head: str | int, tail: str | int) -> tuple[np.ndarray, np.ndarray]:
+        """The node ids of one pair, each as an array of one."""
+        ids = [self.vocabulary.find(term) if isinstance(term, str) else term for term in (head, tail)]
+        self.check_pair(*ids)
+        return np.array(ids[:1], np.int64), np.array(ids[1:], np.int64)
 
     def _number(self, relation: str) -> int:
         self.check_relation(relation)

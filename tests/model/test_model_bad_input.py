@@ -10,8 +10,8 @@ from typing import get_args
 
 import numpy as np
 import pytest
-import torch
 from benchmarks.planted import Plan, planted
+from safetensors.numpy import load_file, save_file
 from save_planted import save_both
 from training_settings import PAPER, QUICK
 
@@ -52,10 +52,10 @@ def test_fewer_candidates_than_associations() -> None:
     plan = Plan(terms=40, edges=300, topics=2, facts=30)
     model = CogStage("may_treat", **{**QUICK, "associations": 5000}).fit(*planted(plan))
     candidates = np.unique(np.concatenate([model.fitted.facts.head, model.fitted.facts.tail]))
-    answer = model.predictor.answer(np.array([0]), np.array([1]), 0)  # type: ignore[attr-defined]
-    assert answer.association.shape == (1, 2, len(candidates) - 1)
+    view = model.predictor.view(np.array([0]), np.array([1]))  # type: ignore[attr-defined]
+    assert view.association.shape == (1, 2, len(candidates) - 1)
     for end, own in ((0, 1), (1, 0)):  # every candidate but the term itself
-        assert set(answer.association[0, end].tolist()) <= set(candidates.tolist()) - {own}
+        assert set(view.association[0, end].tolist()) <= set(candidates.tolist()) - {own}
 
 
 @pytest.mark.parametrize("preset", ["default", "paper"])
@@ -63,7 +63,7 @@ def test_isolated_terms_are_predicted(preset: str) -> None:
     graph, dataset = planted(Plan(isolated=5))
     options = QUICK if preset == "default" else {**PAPER, "epochs": 1}
     model = CogStage("may_treat", preset=preset, **options).fit(graph, dataset)
-    assert all(torch.isfinite(p).all() for p in model.fitted.network.parameters())
+    assert all(np.isfinite(values).all() for values in model.fitted._arrays().values())
     last = graph.n_nodes - 1
     p = model.probabilities([last, last, 0], [0, last - 1, last], "may_treat")
     assert ((p > 0) & (p < 1)).all()
@@ -121,6 +121,8 @@ def test_saved_model_gives_the_same(fitted: CogStage, small: tuple[Graph, Datase
         "truncated weights",
         "missing vocabulary",
         "foreign weights",
+        "weights of another width",
+        "weights without one array",
         "other vocabulary",
         "bad json",
         "truncated evidence",
@@ -138,6 +140,13 @@ def test_damaged_model_folder(fitted: CogStage, tmp_path: Path, damage: str) -> 
         (path / "vocabulary.parquet").unlink()
     elif damage == "foreign weights":
         shutil.copy(path / "evidence.safetensors", weights)
+    elif damage.startswith("weights"):
+        arrays = load_file(weights)
+        if damage == "weights of another width":
+            arrays["recognition.b_head"] = arrays["recognition.b_head"][:-1].copy()
+        else:
+            del arrays["decision.bias"]
+        save_file(arrays, weights)
     elif damage == "other vocabulary":
         Vocabulary.from_terms([f"t{i}" for i in range(300)]).write(path, "vocabulary.parquet")
     else:
@@ -176,7 +185,7 @@ def test_train_command(small: tuple[Graph, Dataset], tmp_path: Path, capsys: pyt
     for wrong, message in (
         (["--set", "fold=1"], "unknown option fold"),
         (["--set", "folds"], "write option=value"),
-        (["--set", "clip=much"], "expected a value of type float"),
+        (["--set", "margin=much"], "expected a value of type float"),
         (["--set", "folds=1"], "must be 0 or at least 2"),
         (["--set", "recognition_dropout=1"], "must be in [0, 1)"),
         (["--preset", "best"], "'best' is not one of 'default', 'paper'"),

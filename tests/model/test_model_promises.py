@@ -17,11 +17,13 @@ from cogstage.graph.pair_counts import PairCounts
 from cogstage.graph.pair_order import PairOrder
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.model.config import Config
-from cogstage.model.network import Network
+from cogstage.model.network import Network, network_shapes
 from cogstage.model_folder import Fitted
+from cogstage.rationale.predictor import DefaultPredictor
 from cogstage.rationale.record import Prediction, sigmoid
 from cogstage.relations import RelationIndex, inverse, is_opposite
 from cogstage.training.calibration import Calibration
+from cogstage.training.decision import DecisionModule
 from cogstage.triples import TripleIndex, Triples
 
 TERMS, RELATIONS = 14, ("may_treat", "causes")
@@ -42,13 +44,13 @@ def random_model(seed: int) -> CogStage:
     rows = rows[rows[:, 0] != rows[:, 2]]
     facts = Triples(rows[:, 0].astype(np.int32), rows[:, 1].astype(np.int16), rows[:, 2].astype(np.int32))
     config = Config(dimension=4, tower=4, associations=5, reasons=int(rng.integers(1, 4)))
-    network = Network(config, TERMS, 2, [0, 1], torch.from_numpy(RelationIndex(RELATIONS).opposite[:2]), bool(seed % 2))
-    torch.manual_seed(seed)
-    with torch.no_grad():
-        for name, parameter in network.named_parameters():
-            size = {"recognition.matrix": 2.0, "recognition.order": 0.05}.get(name, 0.8)
-            parameter.copy_(torch.randn(parameter.shape) * size)
-        network.decision.keep_signs()
+    sizes = {"recognition.related": 2.0, "recognition.contrast": 2.0, "recognition.order": 0.05}
+    arrays = {
+        name: (rng.normal(size=shape) * sizes.get(name, 0.8)).astype(np.float32)
+        for name, shape in network_shapes(config, TERMS, 2, 2).items()
+    }
+    keep_signs(arrays)
+    network = Network.from_arrays(config, [0, 1], arrays)
     calibration = {name: Calibration(float(rng.uniform(0.2, 2)), float(rng.normal())) for name in RELATIONS}
     model = CogStage("all", **config.to_dict())
     fitted = Fitted(
@@ -69,6 +71,16 @@ def random_model(seed: int) -> CogStage:
     )
     model._use(fitted)
     return model
+
+
+def keep_signs(arrays: dict[str, np.ndarray]) -> None:
+    """The signs that training keeps: of the pair's own counts, of own and of opposite relations."""
+    opposite = RelationIndex(RELATIONS).opposite
+    arrays["decision.pair"].clip(min=0, out=arrays["decision.pair"])
+    for name in ("decision.value", "decision.fact"):
+        for target, weights in enumerate(arrays[name]):
+            weights[target] = max(weights[target], 0)
+            weights[opposite[target]] = weights[opposite[target]].clip(max=0)
 
 
 def asked(seed: int) -> tuple[CogStage, list[Prediction]]:
@@ -104,12 +116,20 @@ def test_baseline_and_reasons_add_up_to_the_logit(seed: int) -> None:
 @seeds
 @some
 def test_the_logit_that_is_trained_is_the_one_that_is_predicted(seed: int) -> None:
-    """Training takes the decision's logit; a prediction adds its reasons up anew, in double precision."""
+    """Training takes the logit of a torch module; a prediction adds its reasons up in double precision."""
     model, rng = random_model(seed), np.random.default_rng(seed + 1)
     head, tail = rng.integers(0, TERMS, (2, 4))
+    predictor, config = model.predictor, model.fitted.config
+    assert isinstance(predictor, DefaultPredictor)
+    assert isinstance(config, Config)
+    view = predictor.view(head, tail)
     for target in range(len(RELATIONS)):
-        trained = model.predictor.answer(head, tail, target).weighed.logit  # type: ignore[attr-defined]
-        np.testing.assert_allclose(trained.numpy(), model.predictor.logits(head, tail, target), rtol=1e-5, atol=1e-5)
+        module = DecisionModule(config, target, RelationIndex(RELATIONS).opposite[target])
+        with torch.no_grad():
+            for name, parameter in module.named_parameters():
+                parameter.copy_(torch.as_tensor(getattr(predictor.network.decisions[target], name)))
+            trained = module(*map(torch.from_numpy, (view.similarity, view.lifted, view.known, view.pair)))
+        np.testing.assert_allclose(trained.numpy(), predictor.logits(head, tail, target), rtol=1e-5, atol=1e-5)
 
 
 @seeds
@@ -198,7 +218,7 @@ def test_assuming_a_triple_is_deciding_with_it_as_a_fact(seed: int) -> None:
             predictor = other.predictor.revised({})
             knowledge = replace(predictor.knowledge, facts=TripleIndex(further, 2, TERMS))  # type: ignore[attr-defined]
             predictor = replace(predictor, knowledge=knowledge)  # type: ignore[type-var]
-            predictor.__dict__["ready"] = other.predictor.ready  # type: ignore[attr-defined]  # m is of the training facts
+            predictor.__dict__["prepared"] = other.predictor.prepared  # type: ignore[attr-defined]  # m is of the training facts
             head, tail = ([model.vocabulary.index[t.key]] for t in (p.head, p.tail))
             raw = predictor.logits(np.array(head), np.array(tail), RELATIONS.index(p.relation))
             assert changed.logit == pytest.approx(float(model.calibration[p.relation].logits(raw)[0]), abs=1e-5)
@@ -223,9 +243,9 @@ def test_the_pairs_own_counts_are_those_of_the_graph(seed: int) -> None:
     for p in predictions:
         h, t = (model.vocabulary.index[term.key] for term in (p.head, p.tail))
         count, ppmi = (values[0] for values in model.fitted.counts.look_up(np.array([h]), np.array([t])))
-        vectors = model.fitted.network.recall.term.detach().double().numpy()  # type: ignore[union-attr]
+        vectors = model.fitted.network.term.astype(np.float64)
         cosine = vectors[h] @ vectors[t] / np.linalg.norm(vectors[h]) / np.linalg.norm(vectors[t])
-        weight = model.fitted.network.decision.pair.detach()[RELATIONS.index(p.relation)]  # type: ignore[union-attr]
+        weight = model.fitted.network.decisions[RELATIONS.index(p.relation)].pair
         slope = model.calibration[p.relation].slope
         assert p.pair is not None
         assert (p.pair.count or 0) == count

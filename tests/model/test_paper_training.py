@@ -24,13 +24,13 @@ RELATIONS = 2
 
 def batches_of(small: tuple[Graph, Dataset], **options: object) -> PaperBatches:
     graph, data = small
-    return PaperBatches(data.for_fitting(), replace(CONFIG, **options), 0, graph.lazy_ppmi())  # type: ignore[arg-type]
+    return PaperBatches(data.for_fitting(), replace(CONFIG, **options), 0, graph.ppmi())  # type: ignore[arg-type]
 
 
 def training_of(small: tuple[Graph, Dataset], seed: int = 0, **options: object) -> PaperTraining:
     graph, data = small
     torch.manual_seed(seed)
-    return PaperTraining(replace(CONFIG, **options), graph.lazy_ppmi(), data.for_fitting(), "may_treat")  # type: ignore[arg-type]
+    return PaperTraining(replace(CONFIG, **options), graph.ppmi(), data.for_fitting(), "may_treat")  # type: ignore[arg-type]
 
 
 def facts_of(data: Dataset, split: str) -> set[tuple[int, int, int]]:
@@ -166,7 +166,7 @@ def test_it_learns_what_is_planted(world: str) -> None:
     graph, data = planted_communities(pairs=2000)
     torch.manual_seed(0)
     config = replace(CONFIG, world=world, learning_rate=1e-2)
-    training = PaperTraining(config, graph.lazy_ppmi(), data.for_fitting(), "may_treat")
+    training = PaperTraining(config, graph.ppmi(), data.for_fitting(), "may_treat")
     before = auroc(training, data, "may_treat")
     losses = [training.run_round(n, np.random.default_rng([0, n])) for n in range(training.pretraining + 8)]
     logits, label = training.dev_scores()
@@ -179,7 +179,7 @@ def test_it_learns_what_is_planted(world: str) -> None:
 def test_nothing_is_learned_from_shuffled_labels() -> None:
     graph, data = planted_communities(pairs=2000, shuffled=True)
     torch.manual_seed(0)
-    training = PaperTraining(replace(CONFIG, learning_rate=1e-2), graph.lazy_ppmi(), data.for_fitting(), "may_treat")
+    training = PaperTraining(replace(CONFIG, learning_rate=1e-2), graph.ppmi(), data.for_fitting(), "may_treat")
     for number in range(8):
         training.run_round(number, np.random.default_rng([0, number]))
     assert 0.4 < auroc(training, data, "may_treat") < 0.6

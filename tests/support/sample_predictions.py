@@ -1,10 +1,17 @@
 """Hand-made prediction records for tests that need no model."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
 from cogstage.rationale.record import (
+    Alternative,
     Association,
     Order,
     PairEvidence,
     Prediction,
+    ProfileEntry,
     Provenance,
     Reason,
     Signal,
@@ -12,6 +19,7 @@ from cogstage.rationale.record import (
     Term,
     sigmoid,
 )
+from cogstage.rationale.verdict import Profiles
 
 HEAD = Term("C1", "Aspirin", "drug")
 TAIL = Term("C2", "Headache", "symptom")
@@ -48,6 +56,40 @@ def reason(rank: int) -> Reason:
     )
 
 
+def profile(
+    logits: dict[str, float], known: Sequence[str] = (), wrong: Sequence[str] = (), unfit: Sequence[str] = ()
+) -> tuple[ProfileEntry, ...]:
+    """The profile of a pair whose relations have these log-odds."""
+    names = tuple(logits)
+    known_flags, misfits, wrong_flags = (
+        np.array([[name in chosen for name in names]]) for chosen in (known, unfit, wrong)
+    )
+    logit = np.array([list(logits.values())], float)
+    return Profiles.judge(names, logit, known_flags, ~misfits, np.array([True]), wrong_flags).entries()[0]
+
+
+def judged(record: Prediction, logits: dict[str, float], **flags: Sequence[str]) -> Prediction:
+    """The record with another profile; its own figures follow the profile."""
+    entries = profile(logits, **flags)
+    own = next(entry for entry in entries if entry.relation == record.relation)
+    return replace(
+        record,
+        profile=entries,
+        probability=own.probability,
+        logit=own.logit,
+        baseline=record.baseline + own.logit - record.logit,
+        known_fact=own.known_fact,
+        types_fit=own.types_fit,
+    )
+
+
+def inapplicable(record: Prediction) -> Prediction:
+    """The record of a question whose relation does not join terms of these types."""
+    swapped = Alternative(record.tail, record.relation, record.head)
+    logits = {record.relation: record.logit, "causes": -1.5}
+    return replace(judged(record, logits, unfit=(record.relation,)), alternatives=(swapped,))
+
+
 def prediction(size: int = 5) -> Prediction:
     """A prediction with ``size`` reasons."""
     reasons = [reason(rank) for rank in range(size)]
@@ -69,6 +111,7 @@ def prediction(size: int = 5) -> Prediction:
         types_fit=True,
         effective_reasons=4.5,
         provenance=Provenance("m" * 8, "g" * 8, "0.2.0"),
+        profile=profile({"may_treat": logit, "causes": -1.5, "symptom_of": -3.0}),
         order=Order(3, 4, 1),
         signal=Signal(
             12,

@@ -17,7 +17,7 @@ from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.dataset import Dataset
 
 RELATIONS = ("may_treat", "causes")
-QUICK = {**training_settings.QUICK, "recall_passes": 5}
+QUICK = {**training_settings.QUICK}
 
 
 @cache

@@ -7,6 +7,8 @@ import math
 from functools import cache
 from pathlib import Path
 
+from sample_predictions import profile
+
 from cogstage.rationale.record import Association, Prediction, Provenance, Term
 from cogstage.rationale.record import Reason as RecordReason
 from cogstage.study.draw import StudyOptions, draw_study
@@ -45,7 +47,7 @@ def prediction(head: str, tail: str, probability: float, world: str, number: int
     baseline = logit - sum(entry.share for entry in triples)
     return Prediction(
         term(head), "may_treat", term(tail), probability, logit, baseline, None, triples, (), 0.0, 0.5, False, None,
-        5.0, Provenance("modelhash", "graphhash", "0", world),
+        5.0, Provenance("modelhash", "graphhash", "0", world), profile({"may_treat": logit}),
     )  # fmt: skip
 
 

@@ -25,11 +25,9 @@ class Config(Options):
 
     ppmi_shift: float = option(0.0, "stage 1: subtracted from PPMI before negative values are set to 0")
     ppmi_smoothing: float = option(1.0, "stage 1: exponent of the context distribution; 1 is off")
-    recall_passes: int = option(12, "stage 1: passes over the nodes")
-    recall_rate: float = option(5e-3, "stage 1: learning rate")
     fact_weight: float = option(2.0, "stage 1: weight of training facts relative to PPMI in the vectors that use both")
 
-    other_facts: float = option(0.1, "stages 2 and 3: facts of other relations used as negatives, per fact")
+    margin: float = option(1.0, "stage 2: τ, added to the contrast with other relations before the scores are joined")
 
     recognition_batch: int = option(256, "stage 2: facts per batch of L_r")
     fresh_negatives: int = option(4, "stage 2: negatives sampled per fact from the heads and tails of its relation")
@@ -40,10 +38,11 @@ class Config(Options):
     recognition_dropout: float = option(0.5, "stage 2: dropout rate of the towers")
 
     pair_batch: int = option(256, "stage 3: pairs per batch of L_p")
+    co_occurring: float = option(0.3, "stages 2 and 3: co-occurring pairs used as negatives, per fact")
+    other_facts: float = option(0.15, "stage 3: facts of other relations used as negatives, per fact")
     decision_epochs: int = option(2, "stage 3: passes over the training pairs")
     decision_steps: int = option(400, "stage 3: smallest number of steps per relation; few pairs get more passes")
     decision_rate: float = option(2e-2, "stage 3: learning rate")
-    clip: float = option(1.0, "largest norm of a gradient; 0 turns clipping off")
 
     def __post_init__(self) -> None:
         self.check_choice("world", WORLDS)

@@ -1,128 +1,122 @@
-"""The three stages wired together: from a question (h, r, t) to the reasons that decide it.
+"""The three stages wired together: what is seen of a pair, once, and the decision for each relation.
 
 The target pair is never an assumption: in every reason one end of the question is another term.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import cast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
-import torch
-from torch import Tensor, nn
+import numpy as np
 
 from cogstage.model.config import Config
-from cogstage.model.decision import Decision, WeighedReasons, lift
-from cogstage.model.fast.associations import Associations
-from cogstage.model.fast.memory import trim
-from cogstage.model.recall import Recall
-from cogstage.model.recognition import Knowledge, Recognition, Views, features
-from cogstage.triples import TripleIndex
-
-PER_TERM = ("recall.term", "recall.context", "recognition.offset", "recognition.fact_vectors")
-"""The parameters that have a row per term; all others are the same whatever the vocabulary."""
+from cogstage.model.decision import DecisionWeights, PairView
+from cogstage.model.recall import Associations, similarity
+from cogstage.model.recognition import Knowledge, Recognition, RecognitionWeights, inputs
 
 
 @dataclass(frozen=True)
-class PreparedRecognition:
-    """One recognition, ready to be asked: its views of all terms and the associations by both towers."""
+class Network:
+    """What the default model learned, as arrays; ``targets`` are the relations with a decision, as numbers."""
 
-    recognition: Recognition
-    views: Views
-    like_head: Associations
-    like_tail: Associations
+    config: Config
+    term: np.ndarray  # υ (V, d)
+    fact: np.ndarray  # ρ (V, d)
+    recognition: RecognitionWeights
+    decisions: Mapping[int, DecisionWeights]  # by target
+
+    @property
+    def targets(self) -> tuple[int, ...]:
+        """The relations with a decision."""
+        return tuple(self.decisions)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All arrays by name; those of the decisions are stacked by target."""
+        stages: dict[str, np.ndarray] = {"recall.term": self.term, "recall.fact": self.fact}
+        for entry in fields(RecognitionWeights):
+            stages[f"recognition.{entry.name}"] = getattr(self.recognition, entry.name)
+        for entry in fields(DecisionWeights):
+            stages[f"decision.{entry.name}"] = np.stack([getattr(one, entry.name) for one in self.decisions.values()])
+        return stages
+
+    @classmethod
+    def from_arrays(cls, config: Config, targets: Sequence[int], arrays: Mapping[str, np.ndarray]) -> Network:
+        """What :meth:`arrays` gave, without a copy."""
+
+        def part(kind: Any, prefix: str, row: Any = ...) -> Any:
+            return kind(**{entry.name: arrays[f"{prefix}.{entry.name}"][row] for entry in fields(kind)})
+
+        return cls(
+            config,
+            arrays["recall.term"],
+            arrays["recall.fact"],
+            part(RecognitionWeights, "recognition"),
+            {target: part(DecisionWeights, "decision", row) for row, target in enumerate(targets)},
+        )
 
 
-@dataclass(frozen=True)
-class Answer:
-    """A batch of questions with all that their decisions rest on."""
-
-    head: Tensor  # (B,)
-    tail: Tensor  # (B,)
-    association: Tensor  # (B, 2, N) terms like the tail, terms like the head
-    likeness: Tensor  # (B, 2, N)
-    score: Tensor  # (B, 2, N, K) s_k of (h, j) and of (i, t)
-    lifted: Tensor  # (B, 2, N, K) ŝ_k
-    known: Tensor  # (B, 2, N, K)
-    pair: Tensor  # (B, 2) PPMI and cosine of head and tail
-    weighed: WeighedReasons
+def network_shapes(config: Config, terms: int, relations: int, targets: int) -> dict[str, tuple[int, ...]]:
+    """The shape of every array of :meth:`Network.arrays`."""
+    d, w, r, q = config.dimension, config.tower, relations, targets
+    shapes: dict[str, tuple[int, ...]] = {"recall.term": (terms, d), "recall.fact": (terms, d)}
+    shapes |= {"recognition.offset": (terms, 2 * d)}
+    shapes |= {f"recognition.w_{end}": (2 * d, w) for end in ("head", "tail")}
+    shapes |= {f"recognition.b_{end}": (w,) for end in ("head", "tail")}
+    shapes |= {f"recognition.{name}": (r, w, w) for name in ("related", "contrast")}
+    shapes |= {f"recognition.{name}": (r,) for name in ("related_bias", "contrast_bias", "ppmi", "order")}
+    shapes |= {f"decision.{name}": (q, 2) for name in ("sharpness", "scale", "pair")}
+    return shapes | {"decision.value": (q, 2 * r), "decision.fact": (q, 2 * r), "decision.bias": (q,)}
 
 
-class Network(nn.Module):
-    """The stages; ``targets`` are the relations with a decision, as numbers among the R ``relations``.
+class PreparedNetwork:
+    """A network with the towers and associations of its terms, ready to be asked.
 
-    ``ordered``: recognition sees the order in time of two terms. ``folds`` are further recognitions that exist in
-    training alone: each has not seen one part of the facts.
+    ``hidden`` is the fold of facts that are not known, for cross-fitting.
     """
 
     def __init__(
         self,
         config: Config,
-        terms: int,
-        relations: int,
-        targets: Sequence[int],
-        opposite: Tensor | None = None,
-        ordered: bool = False,
-    ) -> None:
-        super().__init__()
-        self.config, self.relations, self.ordered = config, relations, ordered
-        self.recall = Recall(terms, config.dimension)
-        self.recognition = Recognition(config, terms, relations, ordered)
-        self.folds = nn.ModuleList()
-        self.decision = Decision(config, targets, relations, opposite)
-
-    def add_folds(self, count: int) -> None:
-        """Make the recognitions for cross-fitting."""
-        make = (Recognition(self.config, len(self.recall.term), self.relations, self.ordered) for _ in range(count))
-        self.folds = nn.ModuleList(make)
-
-    def ready(
-        self,
-        candidates: Tensor,
-        facts: TripleIndex,
-        fold: int | None = None,
-        asked: Sequence[Tensor] | None = None,
-    ) -> PreparedRecognition:
-        """Views and associations as the vectors are now; ``fold`` is the part of the facts not seen.
-
-        If the heads and tails that will be ``asked`` about are given, less is held at a time.
-        """
-        recognition = self.recognition if fold is None else cast(Recognition, self.folds[fold])
-        head, tail = recognition.all_towers(self.recall.term)
-        likest = []
-        for number, tower in enumerate((head, tail)):
-            likest.append(Associations(tower, candidates, self.config.associations))
-            if asked is not None:
-                likest[number].find(asked[number])
-            trim()
-        mixed = recognition.mix(head)
-        del head  # large, and no longer needed
-        return PreparedRecognition(recognition, recognition.views(mixed, tail, facts, fold), *likest)
-
-    def forward(
-        self,
-        head: Tensor,
-        tail: Tensor,
-        target: int,
-        ready: PreparedRecognition,
+        term: np.ndarray,
+        fact: np.ndarray,
+        weights: RecognitionWeights,
+        candidates: np.ndarray,
         knowledge: Knowledge,
         hidden: int | None = None,
-    ) -> Answer:
-        """Decide questions of one relation: (B,), (B,). Facts of the fold ``hidden`` are not known."""
-        q = self.decision.targets.index(target)
-        like_tail, likeness_tail = ready.like_tail.find(tail)  # j (B, N), ℓ(t,j)
-        like_head, likeness_head = ready.like_head.find(head)  # i (B, N), ℓ(h,i)
-        association = torch.stack([like_tail, like_head], 1)  # (B, 2, N)
-        likeness = torch.stack([likeness_tail, likeness_head], 1)
-        left = torch.stack([head[:, None].expand_as(like_tail), like_head], 1)  # h of (h, k, j), i of (i, k, t)
-        right = torch.stack([like_tail, tail[:, None].expand_as(like_head)], 1)
-        ends = left.flatten(), right.flatten()
-        score, known = ready.recognition.recognise(ready.views, *ends, knowledge, hidden)
-        shape = (*left.shape, -1)
-        score, known = score.reshape(shape), known.reshape(shape)
-        lifted = lift(score, ready.views.usual_of(left, right))
-        ppmi, _ = features(knowledge, head.numpy(), tail.numpy())
-        pair = torch.stack([ppmi.to(likeness.dtype), self.recall.similarity(head, tail)], 1)  # (B, 2)
-        weighed = self.decision(likeness, lifted, known, pair, q)
-        return Answer(head, tail, association, likeness, score, lifted, known, pair, weighed)
+    ) -> None:
+        self._config, self._term, self._knowledge = config, term, knowledge
+        self.recognition = Recognition(weights, inputs(term, fact), config.margin, knowledge.facts, hidden)
+        self.of_head = Associations(self.recognition.head, candidates, config.associations)
+        self.of_tail = Associations(self.recognition.tail, candidates, config.associations)
+
+    def view(self, head: np.ndarray, tail: np.ndarray, knowledge: Knowledge | None = None) -> PairView:
+        """What is seen of pairs (B,), (B,), whichever relation is asked; ``knowledge`` may hold corrections."""
+        knowledge = knowledge or self._knowledge
+        like_tail, tail_similarity = self.of_tail.nearest(tail)  # j (B, N), ℓ(t,j)
+        like_head, head_similarity = self.of_head.nearest(head)  # i (B, N), ℓ(h,i)
+        recognition, relations = self.recognition, self.recognition.relations
+        kinds = []
+        for node, other, turned in ((head, like_tail, False), (tail, like_head, True)):
+            score, known = recognition.recognise(node, other, knowledge)
+            lifted = recognition.lift(node, other, score)
+            # (i, k, t) is (t, k⁻¹, i)
+            kinds.append([np.roll(values, relations, 2) if turned else values for values in (score, lifted, known)])
+        score, lifted, known = (np.stack(values, 1) for values in zip(*kinds, strict=True))
+        pair = np.stack([knowledge.counts.ppmi(head, tail), similarity(self._term, head, tail)], 1)
+        return PairView(
+            head,
+            tail,
+            np.stack([like_tail, like_head], 1),
+            np.stack([tail_similarity, head_similarity], 1),
+            score,
+            lifted,
+            known,
+            pair.astype(score.dtype),
+        )
+
+    def warm(self, nodes: np.ndarray) -> None:
+        """Compute the associations of these terms in advance."""
+        self.of_head.nearest(nodes)
+        self.of_tail.nearest(nodes)

@@ -1,16 +1,19 @@
-"""Probabilities that mean what they say: a shift and a slope, fitted on dev and stored with the model.
+"""Fit a shift and a slope to dev logits, so that a probability of 0.9 means nine of ten.
 
-The shift makes the model say yes as often as it is true on dev ("balanced"); the slope is that of the logistic
-likelihood. Both keep a sum of reasons a sum: slope·(b - shift) + Σ slope·c is the calibrated logit.
+Dev facts stand against three kinds of pairs. Facts and negatives weigh the same; of the negatives, degree-matched ones
+weigh a half, co-occurring ones a quarter and facts of other relations a quarter (``SHARES``). Both numbers keep a sum
+of reasons a sum: slope·(b - shift) + Σ slope·c is the calibrated logit.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
-LOG_SLOPES = (-7.0, 4.0)  # the range keeps a separable dev set finite
+LOG_SLOPES = (-7.0, 4.0)
+SHARES = {"degree": 0.5, "co-occurring": 0.25, "other relations": 0.25}
 
 
 @dataclass(frozen=True)
@@ -21,23 +24,45 @@ class Calibration:
     shift: float = 0.0
 
     @classmethod
-    def fit(cls, logit: np.ndarray, label: np.ndarray) -> Calibration:
-        """Fit on dev pairs with at least one positive and one negative."""
-        from scipy.optimize import minimize_scalar
+    def fit(cls, logit: np.ndarray, label: np.ndarray, weight: np.ndarray | None = None) -> Calibration:
+        """Fit by maximum likelihood on dev pairs with at least one positive and one negative.
+
+        The labels are smoothed as by Platt (1999), so that separable pairs have a finite slope.
+        """
+        from scipy.optimize import minimize
 
         logit, label = np.asarray(logit, np.float64), np.asarray(label, np.float64)
-        positives = int(label.sum())
-        if not 0 < positives < len(label):
+        weight = np.ones(len(label)) if weight is None else weight
+        positives, negatives = label.sum(), (1 - label).sum()
+        if not (positives and negatives):
             return cls()
-        ordered = np.sort(logit)[::-1]
-        shift = float(ordered[positives - 1 : positives + 1].mean())  # as many lie above it as are true
-        centred = logit - shift
+        smoothed = np.where(label > 0, (positives + 1) / (positives + 2), 1 / (negatives + 2))
+        centre, spread = float(np.median(logit)), float(logit.std()) or 1.0
+        x = (logit - centre) / spread
 
-        def loss(log_slope: float) -> float:
-            return float(np.logaddexp(0.0, np.exp(log_slope) * centred * (1 - 2 * label)).mean())
+        def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+            slope = np.exp(parameters[1])
+            y = slope * x + parameters[0]
+            value = (weight * (np.logaddexp(0.0, y) - smoothed * y)).sum() / weight.sum()
+            slack = weight * (sigmoid(y) - smoothed) / weight.sum()
+            return float(value), np.array([slack.sum(), (slack * x).sum() * slope])
 
-        best = minimize_scalar(loss, bounds=LOG_SLOPES, method="bounded", options={"xatol": 1e-6})
-        return cls(float(np.exp(best.x)), shift)
+        best = minimize(loss, np.zeros(2), jac=True, method="L-BFGS-B", bounds=[(-50.0, 50.0), LOG_SLOPES])
+        slope = float(np.exp(best.x[1])) / spread
+        return cls(slope, centre - float(best.x[0]) / slope)
+
+    @classmethod
+    def fit_kinds(cls, logit: np.ndarray, label: np.ndarray, contrasts: Mapping[str, np.ndarray]) -> Calibration:
+        """Fit on labelled degree-matched pairs and further kinds of negatives, weighed by ``SHARES``."""
+        positive = np.asarray(label) > 0
+        negatives = {"degree": logit[~positive], **{kind: values for kind, values in contrasts.items() if len(values)}}
+        total = sum(SHARES[kind] for kind in negatives)
+        logits, weights = [logit[positive]], [np.ones(positive.sum())]
+        for kind, values in negatives.items():
+            logits.append(values)
+            weights.append(np.full(len(values), SHARES[kind] / total * positive.sum() / max(len(values), 1)))
+        every = np.concatenate(logits)
+        return cls.fit(every, np.arange(len(every)) < positive.sum(), np.concatenate(weights))
 
     def logits(self, logit: np.ndarray) -> np.ndarray:
         """Calibrated logits."""

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 import xxhash
 from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 
 from cogstage.artefact import FORMAT_VERSION, META, new_file, software_version, to_json, write_text
 from cogstage.errors import CogstageError
-from cogstage.model.fast.memory import let_go
 
 FILE = "state.safetensors"
-BLOCK = 1 << 23  # bytes that are hashed or written together
-DTYPES = {torch.float64: "F64", torch.float32: "F32", torch.int64: "I64", torch.int32: "I32", torch.bool: "BOOL"}
+MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # of Adam, as torch names them
+
+
+def under(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Those whose names begin with ``prefix``, named without it."""
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
 class Checkpoint:
@@ -41,9 +45,9 @@ class Checkpoint:
             meta = {"kind": "checkpoint", "format": FORMAT_VERSION, "version": software_version(), "made_with": {}}
             write_text(self.path / META, to_json(meta))
         kept = {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
-        said = json.dumps(info)
+        info_json = json.dumps(info)
         with new_file(self.path / FILE) as temporary:
-            save_tensors(kept, temporary, {"info": said, "check": _check(kept, said)})
+            save_file(kept, temporary, {"info": info_json, "check": _check(kept, info_json)})
         self._written = time.monotonic()
 
     @property
@@ -51,46 +55,20 @@ class Checkpoint:
         """Whether there is a state to go on from."""
         return (self.path / FILE).exists()
 
-    def load(self) -> tuple[Stored, dict[str, Any]] | None:
-        """The state, or None if there is none yet; a damaged one raises. Tensors are read when they are asked for."""
+    def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """The state, or None if there is none yet; a damaged one raises."""
         file = self.path / FILE
         if not file.exists():
             return None
         try:
             with safe_open(file, "pt") as opened:
-                said, check = opened.metadata()["info"], opened.metadata()["check"]
-                tensors = Stored(file, {name: name for name in opened.keys()})  # noqa: SIM118
-            if _check(tensors, said) != check:
+                info_json, check = opened.metadata()["info"], opened.metadata()["check"]
+                tensors = {name: opened.get_tensor(name).clone() for name in opened.keys()}  # noqa: SIM118
+            if _check(tensors, info_json) != check:
                 raise ValueError("its hash differs")
-            return tensors, json.loads(said)
+            return tensors, json.loads(info_json)
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
             raise CogstageError(f"{file} is damaged ({error}); train again without `resume`") from error
-
-
-class Stored(Mapping[str, Tensor]):
-    """The tensors of a file by the names given to them, each read when it is asked for."""
-
-    def __init__(self, file: Path, names: Mapping[str, str]) -> None:
-        self._file, self._names = file, names
-
-    def __getitem__(self, name: str) -> Tensor:
-        with safe_open(self._file, "pt") as opened:
-            found: Tensor = opened.get_tensor(self._names[name]).clone()
-        return found
-
-    def under(self, prefix: str) -> Stored:
-        """Those whose names begin with ``prefix``, named without it."""
-        chosen = {name.removeprefix(prefix): kept for name, kept in self._names.items() if name.startswith(prefix)}
-        return Stored(self._file, chosen)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._names
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
 
 
 def _check(tensors: Mapping[str, Tensor], info: str) -> str:
@@ -99,50 +77,41 @@ def _check(tensors: Mapping[str, Tensor], info: str) -> str:
     for name in sorted(tensors):
         tensor = tensors[name]
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        for part in _bytes(tensor):
-            digest.update(part)
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return str(digest.hexdigest())
 
 
-def _bytes(tensor: Tensor) -> Iterator[memoryview]:
-    """What a tensor holds, in blocks; one that rests is not held longer than a block is used."""
-    whole = tensor.reshape(-1).view(torch.uint8).numpy()
-    for at in range(0, len(whole), BLOCK):
-        yield whole[at : at + BLOCK].data
-        let_go(tensor)
-
-
-def save_tensors(tensors: Mapping[str, Tensor], path: Path, about: Mapping[str, str] | None = None) -> None:
-    """Write a safetensors file as ``safetensors.torch.save_file`` does, but holding one resting tensor at a time."""
-    ordered = sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0]))
-    header: dict[str, Any] = {} if about is None else {"__metadata__": dict(about)}
-    end = 0
-    for name, tensor in ordered:
-        begin, end = end, end + tensor.nbytes
-        header[name] = {"dtype": DTYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [begin, end]}
-    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-    text += b" " * (-len(text) % 8)
-    with path.open("wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for _, tensor in ordered:
-            file.writelines(_bytes(tensor))
-
-
 def weights(module: torch.nn.Module) -> dict[str, Tensor]:
-    """The parameters by name, not copied: they move with the next step."""
+    """The parameters by name, not copied: they change with the next step."""
     return {name: parameter.detach() for name, parameter in module.named_parameters()}
 
 
-def put_weights(module: torch.nn.Module, weights: Mapping[str, Tensor], where: str) -> None:
+def load_weights(module: torch.nn.Module, weights: Mapping[str, Tensor], where: str) -> None:
     """Give the parameters these values; names and shapes must fit."""
     own = dict(module.named_parameters())
-    if set(own) != set(weights):
+    if set(own) != set(weights) or any(own[name].shape != value.shape for name, value in weights.items()):
         raise CogstageError(f"{where}: the weights do not fit the configuration; train again")
     with torch.no_grad():
         for name, parameter in own.items():
-            value = weights[name]
-            if parameter.shape != value.shape:
-                raise CogstageError(f"{where}: the weights do not fit the configuration; train again")
-            if parameter.data_ptr() != value.data_ptr():
-                parameter.copy_(value)
-                let_go(parameter)
+            parameter.copy_(weights[name])
+
+
+def moments(optimiser: torch.optim.Optimizer, module: torch.nn.Module) -> dict[str, Tensor]:
+    """Step and moments of Adam by the names of the module's parameters."""
+    return {
+        f"{moment}.{name}": torch.as_tensor(optimiser.state[parameter][moment])
+        for name, parameter in module.named_parameters()
+        if parameter in optimiser.state
+        for moment in MOMENTS
+    }
+
+
+def restore_moments(optimiser: torch.optim.Optimizer, module: torch.nn.Module, state: Mapping[str, Tensor]) -> None:
+    """Give an optimiser what :func:`moments` of one like it gave."""
+    own = {parameter for group in optimiser.param_groups for parameter in group["params"]}
+    for name, parameter in module.named_parameters():
+        if parameter in own and f"step.{name}" in state:
+            kept: dict[str, Any] = {moment: state[f"{moment}.{name}"].clone() for moment in MOMENTS}
+            if isinstance(optimiser, torch.optim.SparseAdam):
+                kept["step"] = int(kept["step"])
+            optimiser.state[parameter] = kept

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cogstage.knowledge.auroc import auroc
+from cogstage.statistics import auroc
 from cogstage.training.calibration import sigmoid
 
 

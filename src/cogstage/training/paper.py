@@ -12,23 +12,22 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from cogstage.graph.ppmi import Ppmi
 from cogstage.knowledge.dataset import FittingView
 from cogstage.model.fast.paper_network import FastPaperNetwork
 from cogstage.model.paper import PaperConfig, PaperNetwork
 from cogstage.progress import SILENT, Progress
-from cogstage.training.checkpoint import weights
+from cogstage.training.checkpoint import moments, restore_moments, weights
 from cogstage.training.distributed import Processes
 from cogstage.training.paper_batches import PaperBatches, PaperPairBatch, RecognitionBatch
 from cogstage.training.trainer import NotANumber
 
 RECALL_PASSES = 60  # closed world: passes over the graph before the first pair
 EVALUATE_AT_ONCE = 256
-_MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 
 
 class PaperTraining:
@@ -37,7 +36,7 @@ class PaperTraining:
     def __init__(
         self,
         config: PaperConfig,
-        ppmi: Ppmi,
+        ppmi: sp.csr_matrix,
         view: FittingView,
         relation: str,
         network: PaperNetwork | None = None,
@@ -158,18 +157,13 @@ class PaperTraining:
 
     def state(self) -> dict[str, Tensor]:
         """Adam's moments by parameter; with the network's weights all that a resumed run needs."""
-        return {
-            f"{moment}.{name}": self._adam.state[parameter][moment].clone()
-            for name, parameter in self.network.named_parameters()
-            if parameter in self._adam.state
-            for moment in _MOMENTS
-        }
+        return moments(self._adam, self.network)
 
     def dev_logits(self, target: int) -> tuple[np.ndarray, np.ndarray]:
         """Logits and labels of the dev pairs."""
         return self.dev_scores()
 
-    def moving(self) -> dict[str, Tensor]:
+    def trainable_weights(self) -> dict[str, Tensor]:
         """Every epoch moves all weights."""
         return weights(self.network)
 
@@ -185,6 +179,4 @@ class PaperTraining:
 
     def restore(self, state: Mapping[str, Tensor], next_round: int = 0) -> None:
         """Take up what :meth:`state` gave."""
-        for name, parameter in self.network.named_parameters():
-            if f"step.{name}" in state:
-                self._adam.state[parameter] = {moment: state[f"{moment}.{name}"].clone() for moment in _MOMENTS}
+        restore_moments(self._adam, self.network, state)

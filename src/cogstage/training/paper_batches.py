@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
 from cogstage.errors import UsageError
-from cogstage.graph.ppmi import Ppmi
 from cogstage.knowledge.dataset import FittingView
 from cogstage.model.paper import PaperConfig
-from cogstage.model.recall import RecallTargets
 
 REDRAWS = 2  # times that a training fact among the corrupted triples is drawn again before it is left out
 
@@ -44,7 +43,7 @@ class PaperBatches:
     By default the batches of L_n and L_r are sized so that one pass over the pairs is one over graph and facts.
     """
 
-    def __init__(self, view: FittingView, config: PaperConfig, target: int, ppmi: Ppmi) -> None:
+    def __init__(self, view: FittingView, config: PaperConfig, target: int, ppmi: sp.csr_matrix) -> None:
         self._config, self._relations, self._terms = config, len(view.relations), ppmi.shape[0]
         given = view.train_facts()
         if not len(given):
@@ -57,8 +56,9 @@ class PaperBatches:
         drawn = [view.pairs(relation, "train") for relation in view.relations]
         negatives = np.concatenate([np.stack([p.head, p.tail], 1)[p.label == 0] for p in drawn]).astype(np.int64)
         self._negatives = negatives[~self.is_fact(negatives[:, 0], negatives[:, 1])]
-        self._targets = RecallTargets.from_ppmi(ppmi)  # p̂ (V, V)
-        self.nodes = self._targets.nodes
+        total = np.asarray(ppmi.sum(axis=1)).ravel()
+        self.nodes = np.flatnonzero(total > 0)  # terms with a positive PPMI carry a loss
+        self._targets = sp.csr_matrix(sp.diags_array(np.divide(1.0, total, out=total * 0, where=total > 0)) @ ppmi)  # p̂
 
     @property
     def steps(self) -> int:
@@ -82,10 +82,10 @@ class PaperBatches:
 
     def recall_targets(self, nodes: np.ndarray) -> Tensor:
         """p̂ of some nodes, sparse (n, V)."""
-        row, column, value = self._targets.rows(nodes)
-        size = len(nodes), self._terms
+        rows = self._targets[nodes].astype(np.float32).tocoo()
+        where = torch.from_numpy(np.stack([rows.row, rows.col]).astype(np.int64))
         return torch.sparse_coo_tensor(
-            torch.stack([row, column]), value, size, is_coalesced=True, check_invariants=False
+            where, torch.from_numpy(rows.data), rows.shape, is_coalesced=True, check_invariants=False
         )
 
     def recognition(self, rng: np.random.Generator) -> Iterator[RecognitionBatch]:

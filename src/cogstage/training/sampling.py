@@ -1,20 +1,23 @@
 """Batches for the default model's losses. Only training facts and pairs are drawn from.
 
-Negatives avoid training facts, in either direction, and nothing else: dev and test are not known to a fitter. A few
-are training facts of another relation: without them a model learns which terms are related, but not how.
+Negatives avoid training facts, in either direction, and nothing else: dev and test are not known to a fitter. Facts of
+other relations teach how two terms are related, and co-occurring pairs that two related terms are more than that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from cogstage.errors import UsageError
+from cogstage.graph.cooccurrence import Graph
+from cogstage.graph.pair_counts import PairCounts
 from cogstage.knowledge.dataset import FittingView
+from cogstage.knowledge.edge_lookup import EdgeLookup
 from cogstage.model.config import Config
-from cogstage.triples import TripleIndex, UsualTypes
+from cogstage.triples import TripleIndex, usual_types
 
 RANDOM_WEIGHT = 0.25  # weight in L_r of a pair of random candidates
 
@@ -25,25 +28,42 @@ class TripleBatch:
 
     triples: np.ndarray  # (b, 3) head, relation, tail; no inverses, they are the same score read backwards
     label: np.ndarray  # (b,) float32, 1 for a fact
-    weight: np.ndarray  # (b,) float32
+    related_weight: np.ndarray  # (b,) float32, in the loss of s_k: 0 for facts of other relations
+    contrast_weight: np.ndarray  # (b,) float32, in the loss of d_k: 1 for facts of this relation and of others
+
+    @property
+    def weight(self) -> np.ndarray:
+        """(b,) for a model with one score per relation."""
+        weight: np.ndarray = np.maximum(self.related_weight, self.contrast_weight)
+        return weight
+
+    def __len__(self) -> int:
+        return len(self.triples)
+
+    def __getitem__(self, chosen: np.ndarray) -> TripleBatch:
+        return TripleBatch(*(getattr(self, entry.name)[chosen] for entry in fields(self)))
 
 
 @dataclass(frozen=True)
 class PairBatch:
-    """Labelled pairs, each with its target relation and the cross-fitting fold it belongs to (-1 without folds)."""
+    """Labelled pairs of one relation, each with the cross-fitting fold it belongs to (-1 without folds)."""
 
     head: np.ndarray  # (b,)
     tail: np.ndarray  # (b,)
-    target: np.ndarray  # (b,) number in the data set's relations
     label: np.ndarray  # (b,) float32
     fold: np.ndarray  # (b,)
-    row: np.ndarray  # (b,) number of the pair among those of its split
 
     def __len__(self) -> int:
         return len(self.head)
 
     def __getitem__(self, chosen: np.ndarray) -> PairBatch:
         return PairBatch(*(getattr(self, entry.name)[chosen] for entry in fields(self)))
+
+    @classmethod
+    def unlabelled(cls, pairs: np.ndarray) -> PairBatch:
+        """Pairs (n, 2) without labels and folds."""
+        head, tail = pairs.T
+        return cls(head, tail, np.zeros(len(pairs), np.float32), np.full(len(pairs), -1))
 
 
 @dataclass(frozen=True)
@@ -64,15 +84,14 @@ class TripleSampler:
     With ``folds`` the training pairs are divided by pair of terms; a batch of fold f contains nothing of that part.
     """
 
-    def __init__(
-        self, view: FittingView, config: Config, terms: int, types: UsualTypes | None = None, seed: int = 0
-    ) -> None:
-        self._view, self._config, self._relations, self._terms = view, config, len(view.relations), terms
-        self._types = types
+    def __init__(self, view: FittingView, config: Config, graph: Graph, seed: int = 0) -> None:
+        self._view, self._config, self._relations = view, config, len(view.relations)
+        self._graph, self._terms, self.counts = graph, graph.n_nodes, PairCounts.from_graph(graph)
+        self.types = usual_types(graph.vocabulary.type, view.train_facts(), self._relations)
         given = view.train_facts()
         if not len(given):
             raise UsageError("the data set has no training facts; build it on facts that the graph's terms hold")
-        self._known = TripleIndex(given, self._relations, terms)
+        self._known = TripleIndex(given, self._relations, self._terms)
         facts = np.stack([given.head, given.relation, given.tail], 1).astype(np.int64)
         self.candidates = np.unique(facts[:, [0, 2]])  # terms of the training facts
         pairs = [view.pairs(relation, "train") for relation in view.relations]
@@ -81,7 +100,9 @@ class TripleSampler:
             for number, p in enumerate(pairs)
         ]
         every = np.concatenate(drawn).astype(np.int64)
-        self._keys, self._key_fold = self._divide(facts, every, np.random.default_rng([seed, 77]))
+        self._co_occurring = self._draw_co_occurring(facts, np.random.default_rng([seed, 79]))
+        unrelated = np.concatenate([every, self._co_occurring])
+        self._keys, self._key_fold = self._divide(facts, unrelated, np.random.default_rng([seed, 77]))
         negatives = every[~self._known.joined(every[:, 0], every[:, 2])]
         negatives = negatives[np.isin(negatives[:, [0, 2]], self.candidates).all(axis=1)]
         self._parts = {-1: self._part(facts, negatives, -1)}
@@ -158,10 +179,21 @@ class TripleSampler:
         """Triples that are no training facts, of a pair that holds another relation and has fitting types (O, 3)."""
         head, tail = np.unique(np.concatenate([facts[:, [0, 2]], facts[:, [2, 0]]]), axis=0).T
         free = ~self._known.relations_of(head, tail)[:, : self._relations]
-        if self._types is not None:
-            free &= self._types.allowed(head, tail)[:, : self._relations]
+        if self.types is not None:
+            free &= self.types.allowed(head, tail)[:, : self._relations]
         relation, pair = np.nonzero(free.T)
         return np.stack([head[pair], relation, tail[pair]], 1)
+
+    def _draw_co_occurring(self, facts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Co-occurring pairs of a relation's heads and tails that hold no training fact: (n, 3)."""
+        edges, drawn = EdgeLookup(self._graph), [np.empty((0, 3), np.int64)]
+        for relation in range(self._relations):
+            own = facts[facts[:, 1] == relation]
+            head, tail = (ends.astype(np.int64) for ends in edges.between(np.unique(own[:, 0]), np.unique(own[:, 2])))
+            free = np.flatnonzero(~self._known.joined(head, tail))
+            chosen = rng.choice(free, min(len(free), round(self._config.co_occurring * len(own))), replace=False)
+            drawn.append(np.stack([head[chosen], np.full(len(chosen), relation), tail[chosen]], 1))
+        return np.concatenate(drawn)
 
     def triple_batch(self, rng: np.random.Generator, fold: int = -1) -> TripleBatch:
         """Facts drawn at random, with negatives."""
@@ -169,23 +201,24 @@ class TripleSampler:
         return self.with_negatives(facts[rng.integers(len(facts), size=self._config.recognition_batch)], rng, fold)
 
     def with_negatives(self, facts: np.ndarray, rng: np.random.Generator, fold: int = -1) -> TripleBatch:
-        """Facts (weight 1), training negatives and typed ones (sharing a weight of 1 per fact), pairs that hold other
-        relations (weight 1) and random pairs.
+        """Facts (weight 1), training negatives and typed ones (sharing a weight of 1 per fact), random pairs,
+        co-occurring typed pairs, and for the contrast as many pairs that hold other relations.
         """
         part, count, fresh = self._parts[fold], len(facts), self._config.fresh_negatives
-        relation = np.repeat(facts[:, 1], fresh)
-        heads, tails = self._own(part, relation + self._relations, rng), self._own(part, relation, rng)
-        typed = np.stack([heads, relation, tails], 1)
+        typed = self._typed(part, facts, fresh, rng)
         anything = self.candidates[rng.integers(len(self.candidates), size=(count, 2))]
         loose = np.stack([anything[:, 0], facts[:, 1], anything[:, 1]], 1)
         negatives = part.negatives[rng.integers(len(part.negatives), size=count if len(part.negatives) else 0)]
-        others = self._draw_others(part, facts[: round(self._config.other_facts * count), 1], rng)
-        groups = [facts, negatives, self._unknown(typed, fold), others, self._unknown(loose, fold)]
-        share = 1.0 / (1 + fresh)
-        weight = np.repeat([1.0, share, share, 1.0, RANDOM_WEIGHT], [len(rows) for rows in groups])
+        others = self._draw_others(part, facts[:, 1], rng)
+        together = self._unknown(self._co_occurring_only(self._typed(part, facts, fresh, rng)), fold)
+        together = together[: round(self._config.co_occurring * count)]
+        groups = [facts, negatives, self._unknown(typed, fold), self._unknown(loose, fold), together, others]
+        sizes, share = [len(rows) for rows in groups], 1.0 / (1 + fresh)
+        related = np.repeat(np.array([1.0, share, share, RANDOM_WEIGHT, 1.0, 0.0], np.float32), sizes)
+        contrast = np.repeat(np.array([1.0, 0.0, 0.0, 0.0, 0.0, 1.0], np.float32), sizes)
         triples = np.concatenate(groups)
         label = np.arange(len(triples)) < count
-        return TripleBatch(triples, label.astype(np.float32), weight.astype(np.float32))
+        return TripleBatch(triples, label.astype(np.float32), related, contrast)
 
     def _draw_others(self, part: _Part, relation: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """For each of these relations a pair that holds only others, where there is one."""
@@ -193,6 +226,16 @@ class TripleSampler:
         at = begin + (rng.random(len(relation)) * size).astype(np.int64)
         drawn: np.ndarray = part.others[at[size > 0]]
         return drawn
+
+    def _typed(self, part: _Part, facts: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+        """``count`` triples per fact from the heads and tails of its relation, as often as they occur."""
+        relation = np.repeat(facts[:, 1], count)
+        heads, tails = self._own(part, relation + self._relations, rng), self._own(part, relation, rng)
+        return np.stack([heads, relation, tails], 1)
+
+    def _co_occurring_only(self, triples: np.ndarray) -> np.ndarray:
+        kept: np.ndarray = triples[self.counts.counts(triples[:, 0], triples[:, 2]) > 0]
+        return kept
 
     def _own(self, part: _Part, relation: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """A tail of each relation, as often as it occurs."""
@@ -214,63 +257,58 @@ class TripleSampler:
 class Sampler(TripleSampler):
     """Draws labelled pairs of some relations for L_p, too."""
 
-    def __init__(
-        self,
-        view: FittingView,
-        config: Config,
-        terms: int,
-        targets: Sequence[int],
-        types: UsualTypes | None = None,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(view, config, terms, types, seed)
-        self.train, self.dev = (self._labelled(split, targets) for split in ("train", "dev"))
-        self.train = self._with_others(self.train, targets, np.random.default_rng([seed, 78]))
+    def __init__(self, view: FittingView, config: Config, graph: Graph, targets: Sequence[int], seed: int = 0) -> None:
+        super().__init__(view, config, graph, seed)
+        rng = np.random.default_rng([seed, 78])
+        self.train = {target: self._with_negatives(self._labelled("train", target), target, rng) for target in targets}
+        self.dev = {target: self._labelled("dev", target) for target in targets}
 
-    def _labelled(self, split: str, targets: Sequence[int]) -> PairBatch:
-        parts = [(target, self._view.pairs(self._view.relations[target], split)) for target in targets]
-        for target, pairs in parts:
-            if not len(pairs) or pairs.label.min() == pairs.label.max():
-                name = self._view.relations[target]
-                raise UsageError(f"the {split} pairs of {name} lack positives or negatives; choose another relation")
-        head = np.concatenate([pairs.head for _, pairs in parts]).astype(np.int64)
-        tail = np.concatenate([pairs.tail for _, pairs in parts]).astype(np.int64)
-        number = np.concatenate([np.full(len(pairs), target) for target, pairs in parts])
-        label = np.concatenate([pairs.label for _, pairs in parts]).astype(np.float32)
-        fold = np.full(len(head), -1)
-        if self._config.folds and split == "train":
-            fold = self._fold_of(head, tail)
-        return PairBatch(head, tail, number, label, fold, np.arange(len(head)))
+    def _labelled(self, split: str, target: int) -> PairBatch:
+        name = self._view.relations[target]
+        pairs = self._view.pairs(name, split)
+        if not len(pairs) or pairs.label.min() == pairs.label.max():
+            raise UsageError(f"the {split} pairs of {name} lack positives or negatives; choose another relation")
+        return self._pair_batch(pairs.head, pairs.tail, pairs.label, folds=split == "train")
 
-    def _with_others(self, train: PairBatch, targets: Sequence[int], rng: np.random.Generator) -> PairBatch:
-        """The training pairs, and beside each target's positives a share of pairs that hold other relations."""
-        part, parts = self._parts[-1], [train]
-        for target in targets:
-            begin, end = part.others_begin[target : target + 2]
-            positives = ((train.target == target) & (train.label == 1)).sum()
-            count = min(end - begin, round(self._config.other_facts * int(positives)))
-            head, number, tail = part.others[begin + rng.choice(end - begin, count, replace=False)].T
-            fold = self._fold_of(head, tail) if self._config.folds else np.full(count, -1)
-            parts.append(PairBatch(head, tail, number, np.zeros(count, np.float32), fold, number))
-        joined = PairBatch(
-            *(np.concatenate([getattr(one, entry.name) for one in parts]) for entry in fields(PairBatch))
-        )
-        return replace(joined, row=np.arange(len(joined)))
+    def _pair_batch(self, head: np.ndarray, tail: np.ndarray, label: np.ndarray | float, folds: bool) -> PairBatch:
+        head, tail = head.astype(np.int64), tail.astype(np.int64)
+        fold = self._fold_of(head, tail) if folds and self._config.folds else np.full(len(head), -1)
+        return PairBatch(head, tail, np.broadcast_to(label, head.shape).astype(np.float32), fold)
 
-    def pair_batches(self, rng: np.random.Generator, least: float = 0.0) -> list[PairBatch]:
-        """The training pairs of an epoch, shuffled; each batch is of one relation and one fold.
+    def _with_negatives(self, train: PairBatch, target: int, rng: np.random.Generator) -> PairBatch:
+        """The training pairs of a target, with a share of co-occurring pairs and of facts of other relations."""
+        part = self._parts[-1]
+        others = part.others[slice(*part.others_begin[target : target + 2])]
+        count = min(len(others), round(self._config.other_facts * int(train.label.sum())))
+        others = others[rng.choice(len(others), count, replace=False)]
+        co_occurring = self._co_occurring[self._co_occurring[:, 1] == target]
+        parts = [train, *(self._pair_batch(rows[:, 0], rows[:, 2], 0.0, True) for rows in (others, co_occurring))]
+        return PairBatch(*(np.concatenate([getattr(one, entry.name) for one in parts]) for entry in fields(PairBatch)))
 
-        Several passes are made over the pairs of a relation that would give fewer than ``least`` batches.
+    def contrasts(self, target: int) -> dict[str, np.ndarray]:
+        """Dev negatives of two further kinds (n, 2): co-occurring pairs, and dev facts of other relations that fit."""
+        dev = [self._view.pairs(name, "dev") for name in self._view.relations]
+        facts = np.concatenate([np.stack([p.head, p.tail], 1)[p.label == 1] for p in dev]).astype(np.int64)
+        pairs = np.unique(np.concatenate([facts, facts[:, ::-1]]), axis=0)
+        own = np.stack([dev[target].head, dev[target].tail], 1)[dev[target].label == 1].astype(np.int64)
+        held = np.isin(self._pair_key(pairs), self._pair_key(own))
+        held |= self._known.contains(pairs[:, 0], np.full(len(pairs), target), pairs[:, 1])
+        if self.types is not None:
+            held |= ~self.types.allowed(pairs[:, 0], pairs[:, 1])[:, target]
+        hard = self._view.negatives(self._view.relations[target], "dev", "hard")
+        return {"co-occurring": np.stack([hard.head, hard.tail], 1).astype(np.int64), "other relations": pairs[~held]}
+
+    def _pair_key(self, pairs: np.ndarray) -> np.ndarray:
+        key: np.ndarray = pairs[:, 0] * np.int64(self._terms) + pairs[:, 1]
+        return key
+
+    def pair_batches(self, target: int, rng: np.random.Generator) -> list[np.ndarray]:
+        """Row numbers of a target's training pairs for one epoch, shuffled, by batch.
+
+        Several passes are made over few pairs, so that an epoch has its share of ``decision_steps``.
         """
-        size, train = self._config.pair_batch, self.train
-        targets, count = np.unique(train.target, return_counts=True)
-        passes = np.ceil(np.maximum(1.0, least * size / count))
-        batches = []
-        for number in range(int(passes.max())):
-            order = rng.permutation(len(train))
-            order = order[np.isin(train.target[order], targets[passes > number])]
-            group = train.target[order] * (self._config.folds + 1) + train.fold[order]
-            for value in np.unique(group):
-                chosen = order[group == value]
-                batches += [train[chosen[begin : begin + size]] for begin in range(0, len(chosen), size)]
-        return [batches[at] for at in rng.permutation(len(batches))]
+        size, count = self._config.pair_batch, len(self.train[target])
+        least = self._config.decision_steps / self._config.decision_epochs
+        passes = int(np.ceil(max(1.0, least * size / count)))
+        orders = (rng.permutation(count) for _ in range(passes))
+        return [order[at : at + size] for order in orders for at in range(0, count, size)]

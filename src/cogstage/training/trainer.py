@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from cogstage.errors import CogstageError, UsageError
 from cogstage.progress import SILENT, Progress
-from cogstage.training.checkpoint import Checkpoint, put_weights, weights
+from cogstage.training.checkpoint import Checkpoint, load_weights, under, weights
 from cogstage.training.distributed import Processes
 from cogstage.training.measures import dev_measures
 
@@ -65,7 +65,7 @@ class TrainingMethod(Protocol):
     def restore(self, state: Mapping[str, Tensor], next_round: int) -> None:
         """Take up what :meth:`state` gave before ``next_round``."""
 
-    def moving(self) -> dict[str, Tensor]:
+    def trainable_weights(self) -> dict[str, Tensor]:
         """The weights that epochs change, by name; all others stay as they are once epochs begin."""
 
     def finish(self) -> None:
@@ -132,7 +132,7 @@ class Trainer:
         self.state.seconds = time.monotonic() - self._begun
         self._method.finish()
         if self._kept:
-            put_weights(self._method.network, {**weights(self._method.network), **self._kept}, "kept epoch")
+            load_weights(self._method.network, {**weights(self._method.network), **self._kept}, "kept epoch")
         return self.state
 
     def measure(self) -> dict[str, dict[str, float]]:
@@ -180,7 +180,7 @@ class Trainer:
         auroc = self._processes.agree(float(np.mean([figures["auroc"] for figures in dev.values()])))
         if auroc > state.kept_auroc or not self._method.keep_best:
             state.kept_auroc, state.kept_epoch = auroc, state.epoch
-            self._kept = {name: value.clone() for name, value in self._method.moving().items()}
+            self._kept = {name: value.clone() for name, value in self._method.trainable_weights().items()}
         if self._method.may_stop(state.epoch, state.kept_epoch):
             state.stopped = "dev AUROC no longer rises"
         return {"dev_auroc": auroc, "dev": dev}
@@ -207,11 +207,11 @@ class Trainer:
 
     def _restore(self) -> None:
         assert self._checkpoint is not None
-        found = self._checkpoint.load()
-        if found is None:
+        stored = self._checkpoint.load()
+        if stored is None:
             self._progress.say(f"no checkpoint in {self._checkpoint.path}: training starts from the beginning")
             return
-        tensors, info = found
+        tensors, info = stored
         theirs, ours = info.get("identity", {}), {**self._method.identity(), "seed": self._seed}
         if theirs != ours:
             options = ours["config"].items() - theirs.get("config", {}).items()
@@ -220,10 +220,10 @@ class Trainer:
                 f"{self._checkpoint.path} was made with other settings ({named});"
                 " resume with the same ones, or train from the beginning"
             )
-        put_weights(self._method.network, tensors.under("network."), str(self._checkpoint.path))
-        self._kept = dict(tensors.under("kept."))
+        load_weights(self._method.network, under(tensors, "network."), str(self._checkpoint.path))
+        self._kept = under(tensors, "kept.")
         self.state = Progression(**info["state"])
-        self._method.restore(tensors.under("method."), self.state.round)
+        self._method.restore(under(tensors, "method."), self.state.round)
         if self.state.stopped == "time limit":
             self.state.stopped = ""
         self._progress.say(f"resumed after round {self.state.round} (epoch {self.state.epoch})")

@@ -1,4 +1,7 @@
-"""Rankings ask about one head or tail many times: remembered rows are those that would be computed."""
+"""Rankings ask about one head or tail many times: a pair has the same probability in a batch as alone.
+
+A matrix product rounds differently with other rows beside a row, so the last digits may differ.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,15 @@ import pytest
 from small_model import small_data
 
 from cogstage.estimator import CogStage
-from cogstage.model.fast.threads import FEW
+
+PAIRS = 4096
 
 
 @pytest.mark.parametrize("side", ["head", "tail", "both"])
-def test_remembered_rows_equal_computed_ones(model: CogStage, side: str) -> None:
+def test_a_batch_answers_as_single_questions(model: CogStage, side: str) -> None:
     nodes = np.arange(len(small_data()[0].vocabulary))
     generator = np.random.default_rng(0)
-    others = generator.choice(nodes, 2 * FEW)  # every pair comes several times
+    others = generator.choice(nodes, PAIRS)  # every pair comes several times
     same = np.full(len(others), 4)
     heads, tails = {
         "head": (same, others),
@@ -27,7 +31,7 @@ def test_remembered_rows_equal_computed_ones(model: CogStage, side: str) -> None
     alone = np.concatenate(
         [model.probabilities([h], [t], "causes") for h, t in zip(heads[:300], tails[:300], strict=True)]
     )
-    assert np.array_equal(together[:300], alone)
+    assert together[:300] == pytest.approx(alone, abs=1e-6)
     first = {}
     for h, t, p in zip(heads.tolist(), tails.tolist(), together.tolist(), strict=True):
         assert first.setdefault((h, t), p) == p
