@@ -26,6 +26,8 @@ class Relation:
     name: str
     phrase: str  # "may treat", between head and tail
     inverse_phrase: str  # "may be treated by", between tail and head
+    infinitive: str  # "treat", after "is known to" and "is not thought to"
+    inverse_infinitive: str  # "be treated by"
     colour: str = "#56B4E9"
     dash: tuple[float, ...] = (2.0, 5.0)
     biolink: str = "biolink:related_to"
@@ -41,6 +43,8 @@ def _listed() -> dict[str, Relation]:
             row["name"],
             row["phrase"],
             row["inverse_phrase"],
+            row["infinitive"],
+            row["inverse_infinitive"],
             row["colour"],
             tuple(map(float, filter(None, row["dash"].split(",")))),
             row["biolink"],
@@ -72,13 +76,21 @@ def relation(name: str) -> Relation:
     """What is known of a relation, given its name or the name of its inverse."""
     name = forward(name)
     words = name.replace("_", " ")
-    return _listed().get(name) or Relation(name, words, f"(inverse of) {words}")
+    inverse_words = f"(inverse of) {words}"
+    infinitives = (f"have the relation “{words}” to", f"have the relation “{inverse_words}” to")
+    return _listed().get(name) or Relation(name, words, inverse_words, *infinitives)
 
 
 def phrase(name: str) -> str:
     """How a relation reads between its two terms; relations that are not listed read as their name."""
     about = relation(name)
     return about.inverse_phrase if is_inverse(name) else about.phrase
+
+
+def infinitive(name: str) -> str:
+    """How a relation reads after "is known to" or "is not thought to": "treat", and "be treated by" for its inverse."""
+    about = relation(name)
+    return about.inverse_infinitive if is_inverse(name) else about.infinitive
 
 
 def is_opposite(name: str, other: str) -> bool:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from cogstage.cli.main import run
 from cogstage.estimator import CogStage
 from cogstage.rationale.record import Prediction
+from cogstage.relations import phrase
 
 
 def cogstage(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -22,15 +21,30 @@ def cogstage(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, 
     return int(ended.value.code or 0), captured.out, captured.err
 
 
-def test_explain_prints_a_table_for_every_relation(
+def test_explain_prints_all_relations_and_the_reasons_of_the_strongest_verdict(
     small_model_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, out, _ = cogstage(capsys, "explain", str(small_model_folder), "REMEDY 4", "disorder number 7", "-k", "3")
     assert code == 0
-    assert "Drug number 4 may treat Disorder number 7" in out
-    assert "Drug number 4 causes Disorder number 7" in out
-    assert out.count("sum (log-odds)") == 2
+    prediction = CogStage.load(small_model_folder).predict("C004", "C007")
+    assert prediction.relation == prediction.profile[0].relation
+    lines = out.splitlines()
+    assert lines[0] == prediction.statement
+    assert [line.split("  ")[2] for line in lines[2:4]] == [phrase(entry.relation) for entry in prediction.profile]
+    assert all(f"{entry.probability:.3f}" in line for entry, line in zip(prediction.profile, lines[2:4], strict=True))
+    assert out.count("sum (log-odds)") == 1
     assert "baseline" in out
+
+
+def test_each_relation_is_evaluated_once(small_model_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = CogStage.load(small_model_folder)
+    predictor = type(model.predictor)
+    calls: list[str] = []
+    for name in ("profile_logits", "reasons"):
+        method = getattr(predictor, name)
+        monkeypatch.setattr(predictor, name, lambda *given, n=name, m=method: calls.append(n) or m(*given))
+    assert model.predict("C004", "C007").reasons
+    assert calls == ["profile_logits", "reasons"]
 
 
 def test_explain_json_is_the_record(small_model_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,29 +55,16 @@ def test_explain_json_is_the_record(small_model_folder: Path, capsys: pytest.Cap
     assert (record.head.key, record.relation, record.tail.key) == ("C004", "causes", "C007")
 
 
-def test_explain_names_a_likelier_opposite(
-    small_model_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """may_treat and causes contradict each other; only a likely answer that another one outdoes is annotated."""
-    made_up = {"may_treat": 2.0, "causes": 1.0}
-    batch = CogStage.predict_batch
-
-    def predict(self: CogStage, head: Any, tail: Any, relation: str, *others: Any) -> list[Prediction]:
-        logit = made_up[relation]
-        return [
-            dataclasses.replace(p, logit=logit, probability=1 / (1 + math.exp(-logit)))
-            for p in batch(self, head, tail, relation, *others)
-        ]
-
-    monkeypatch.setattr(CogStage, "predict_batch", predict)
-    asked = ("explain", str(small_model_folder), "C004", "C007")
-    note = "note: Drug number 4 may treat Disorder number 7 is more likely (0.881) and contradicts “causes”"
-    for more in ((), ("-r", "causes"), ("-r", "causes", "--prose")):
-        assert cogstage(capsys, *asked, *more)[2].splitlines() == [note]
-    assert cogstage(capsys, *asked, "-r", "may_treat")[2] == ""
-    assert cogstage(capsys, *asked, "-r", "causes", "--json")[2] == ""
-    made_up["causes"] = -1.0
-    assert cogstage(capsys, *asked, "-r", "causes")[2] == ""
+def test_a_base_rate_judges_all_relations_anew(small_model_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("explain", str(small_model_folder), "C004", "C007", "--json")
+    half = Prediction.from_json(cogstage(capsys, *asked)[1])
+    rare = Prediction.from_json(cogstage(capsys, *asked, "--base-rate", "0.01")[1])
+    shift = math.log(0.01 / 0.99)
+    before = {entry.relation: entry.logit for entry in half.profile}
+    assert {entry.relation: entry.logit for entry in rare.profile} == pytest.approx(
+        {relation: logit + shift for relation, logit in before.items()}
+    )
+    assert rare == half.with_base_rate(0.01)
 
 
 @pytest.mark.parametrize("ending", ["svg", "png", "html", "tsv", "parquet", "jsonl", "graphml", "dot"])
@@ -118,9 +119,10 @@ def test_discover_ranks_and_explains(small_model_folder: Path, capsys: pytest.Ca
     records = [Prediction.from_json(line) for line in out.splitlines()]
     assert len(records) == 4
     assert not any(record.known_fact for record in records)
-    code, _, err = cogstage(capsys, "discover", str(small_model_folder), "C004")
-    assert code == 2
-    assert "--relation" in err
+    code, out, _ = cogstage(capsys, "discover", str(small_model_folder), "C004", "--top", "4", "--json")
+    assert code == 0
+    assert [json.loads(line)["relation"] for line in out.splitlines()] == ["may_treat"] * 4 + ["causes"] * 4
+    assert [json.loads(line)["rank"] for line in out.splitlines()] == [1, 2, 3, 4] * 2
 
 
 def test_what_if_on_the_command_line(small_model_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,5 +145,4 @@ def test_prose_on_the_command_line(small_model_folder: Path, capsys: pytest.Capt
     assert code == 0
     lines = out.strip().splitlines()
     assert 2 <= len(lines) <= 5
-    assert lines[0].startswith("It is ")
-    assert "Drug number 4 causes Disorder number 7" in lines[0]
+    assert lines[0] == CogStage.load(small_model_folder).predict("C004", "C007", "causes").statement

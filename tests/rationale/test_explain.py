@@ -53,7 +53,7 @@ def test_evidence_in_the_record_is_that_of_graph_and_facts(model: CogStage) -> N
                 assert association.count == (together or None)
                 wanted = pytest.approx(ppmi[index[target.key], end], abs=1e-5) if together else None
                 assert association.ppmi == wanted
-                assert -1 <= association.likeness <= 1
+                assert -1 <= association.similarity <= 1
                 assert 0 < association.weight <= 1
 
 
@@ -136,11 +136,15 @@ def test_discover_equals_ranking_every_candidate(model: CogStage, side: str, new
     heads, tails = ([given] * len(pool), pool) if side == "head" else (pool, [given] * len(pool))
     records = model.predict_batch(heads, tails, "may_treat", 0)
     records = [record for record in records if not (new_only and record.known_fact)]
-    expected = sorted((record.logit for record in records), reverse=True)[:10]
-    found = discover(model, "may_treat", **{side: given}, top=10, new_only=new_only)  # type: ignore[arg-type]
-    assert [record.logit for record in found] == pytest.approx(expected)
-    assert not any(record.reasons for record in found)
-    assert all(record.types_fit for record in found)
+    order = sorted(records, key=lambda record: (record.verdict == "contradicted", -record.logit))
+    candidates = discover(model, "may_treat", **{side: given}, top=10, new_only=new_only)  # type: ignore[arg-type]
+    assert [record.logit for record in candidates] == pytest.approx([record.logit for record in order[:10]])
+    assert [record.rank for record in candidates] == list(range(1, len(candidates) + 1))
+    assert not any(record.reasons for record in candidates)
+    assert all(record.types_fit for record in candidates)
+    every = discover(model, "may_treat", **{side: given}, top=1000, new_only=new_only, drop_contradicted=True)  # type: ignore[arg-type]
+    kept = [record.logit for record in order if record.verdict != "contradicted"]
+    assert [record.logit for record in every] == pytest.approx(kept)
 
 
 def test_discover_refuses_a_term_whose_type_never_stands_there(
@@ -152,7 +156,7 @@ def test_discover_refuses_a_term_whose_type_never_stands_there(
     kinds = {model.vocabulary.type[node] for node in heads}
     given = next(node for node in tails.tolist() if model.vocabulary.type[node] not in kinds)
     with monkeypatch.context() as context:
-        context.delattr(CogStage, "logits")  # nothing is ranked first
+        context.delattr(CogStage, "profiles")  # nothing is ranked first
         with pytest.raises(UsageError, match="as head; give it as `tail` instead"):
             discover(model, relation, head=given)
     assert discover(model, relation, tail=given)

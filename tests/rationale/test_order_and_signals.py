@@ -22,15 +22,17 @@ from cogstage.evaluation.prediction_files import predictions_text
 from cogstage.graph.build import build_graph
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.options import BuildOptions
-from cogstage.knowledge.auroc import auroc
 from cogstage.knowledge.build import build_dataset
 from cogstage.knowledge.dataset import Dataset
 from cogstage.knowledge.hold_out import HoldOut
 from cogstage.knowledge.table import facts_from_table
 from cogstage.rationale.exports import kgx, rows_of
 from cogstage.rationale.record import Prediction
-from cogstage.rationale.side_effects import discover_effects
+from cogstage.rationale.side_effects import discover_effects, use_and_effect
 from cogstage.rationale.text import prediction_text, ranking_text
+from cogstage.rationale.wording import chance
+from cogstage.relations import phrase
+from cogstage.statistics import auroc
 from cogstage.tables import read_rows
 from cogstage.web.explorer_app import create_explorer_app
 from cogstage.web.service import Service
@@ -41,7 +43,6 @@ QUICK = {
     "dimension": 32,
     "tower": 32,
     "associations": 8,
-    "recall_passes": 10,
     "recognition_passes": 60,
     "folds": 2,
     "decision_epochs": 1,
@@ -85,7 +86,7 @@ def hospital(shared_folder: Path) -> Hospital:
     return Hospital(graph, data, head, tail, causes, CogStage.load(folder / "model"), folder)
 
 
-def told_apart(model: CogStage, hospital: Hospital) -> float:
+def separation(model: CogStage, hospital: Hospital) -> float:
     logits = [model.logits(hospital.head, hospital.tail, name) for name in ("causes", "may_treat")]
     found = auroc(hospital.causes, logits[0] - logits[1])
     assert found is not None
@@ -93,9 +94,9 @@ def told_apart(model: CogStage, hospital: Hospital) -> float:
 
 
 def test_only_the_order_tells_causes_from_treatments(hospital: Hospital) -> None:
-    assert told_apart(hospital.model, hospital) > 0.9
+    assert separation(hospital.model, hospital) > 0.9
     without = CogStage(**QUICK).fit(replace(hospital.graph, in_order=None), hospital.data)
-    assert told_apart(without, hospital) < 0.75  # chance, from few pairs
+    assert separation(without, hospital) < 0.75  # chance, from few pairs
     names = [{name for name, _ in m.fitted.network.named_parameters()} for m in (hospital.model, without)]
     assert names[0] - names[1] == {"recognition.order"}
     may_treat, causes = (hospital.model.all_relations.index(name) for name in ("may_treat", "causes"))
@@ -178,11 +179,15 @@ def test_indications_are_left_out_and_named(hospital: Hospital, capsys: pytest.C
     everything, none = discover_effects(model, head=drug, top=500)
     assert everything
     shown = {model.vocabulary.index[p.tail.key] for p in everything}
-    likely = {model.vocabulary.index[p.tail.key] for p in none if p.probability >= 0.5 or p.known_fact}
-    assert not shown & treated
-    assert treated <= likely
-    assert likely == {model.vocabulary.index[p.tail.key] for p in none}
-    assert {p.relation for p in none} == {"may_treat"}
+    out_of_list = {model.vocabulary.index[p.tail.key] for p in none}
+    called = {p.tail.key: {entry.relation: entry.holds for entry in p.profile} for p in [*everything, *none]}
+    assert all(called[p.tail.key]["may_treat"] and not called[p.tail.key]["causes"] for p in none)
+    assert all(called[p.tail.key]["causes"] or not called[p.tail.key]["may_treat"] for p in everything)
+    assert not shown & out_of_list
+    causing = {node for node in treated if called[model.vocabulary.term[node]]["causes"]}
+    assert treated - causing <= out_of_list
+    assert causing <= shown
+    assert [p.rank for p in everything] == list(range(1, len(everything) + 1))
     few, left_out = discover_effects(model, head=drug, top=3)
     assert [p.tail.key for p in few] == [p.tail.key for p in everything[:3]]
     assert {p.tail.key for p in left_out} <= {p.tail.key for p in none}
@@ -194,7 +199,9 @@ def test_indications_are_left_out_and_named(hospital: Hospital, capsys: pytest.C
     assert end.value.code in (0, None)
     assert {json.loads(line)["tail"]["key"] for line in out.out.splitlines()} == {p.tail.key for p in everything}
     assert "left out as indications: " in out.err
-    assert all(p.tail.name in out.err for p in none)
+    assert all(f"{p.tail.name} ({use_and_effect(p)})" in out.err for p in none)
+    for entry in none[0].profile:
+        assert f"{phrase(entry.relation)} {chance(entry.probability)}" in use_and_effect(none[0])
     with pytest.raises(UsageError, match="left out for causes only"):
         Service(model).discover("may_treat", key, None, 5, False, 0, "drop")
 
@@ -241,12 +248,16 @@ def test_pages_and_api_show_both_and_hide_both(hospital: Hospital) -> None:
     assert "Left out as indications" in dropped
     assert "Left out as indications" not in every
     assert all(model.vocabulary.name[node] in dropped for node in drug_with_indications(model)[1])
-    told = tools(Service(model), "discover", {"term": drug, "relation": "causes", "drop_indications": True, "top": 200})
-    assert {model.vocabulary.name[node] for node in drug_with_indications(model)[1]} <= set(told["left_out"])
-    assert any(candidate["counts_alone"] for candidate in told["candidates"])
-    told = tools(Service(model), "evidence", {"one": head, "other": tail})
-    assert "IC " in told["counts_alone"]
-    assert " first in " in told["order_in_time"]
+    asked = {"term": drug, "relation": "causes", "drop_indications": True, "top": 200}
+    answer = tools(Service(model), "discover", asked)
+    left_out = answer["left_out"]
+    for node in drug_with_indications(model)[1]:
+        assert any(line.startswith(f"{model.vocabulary.name[node]} (may treat ") for line in left_out)
+    assert all("; causes " in line for line in left_out)
+    assert any(candidate["counts_alone"] for candidate in answer["candidates"])
+    answer = tools(Service(model), "evidence", {"one": head, "other": tail})
+    assert "IC " in answer["counts_alone"]
+    assert " first in " in answer["order_in_time"]
     lists = {
         choice: shown.get(
             "/api/v1/discover", params={"head": drug, "relation": "causes", "top": 200, "indications": choice}

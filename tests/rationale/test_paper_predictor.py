@@ -51,7 +51,7 @@ def test_all_reasons_and_unformed_pairs_add_up_to_the_logit(seed: int, world: st
     with torch.no_grad(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(paper_predictor, "SHOWN", 1_000)
         made = network(torch.from_numpy(head), torch.from_numpy(tail))
-        found = predictor.reasons(head, tail, TARGET, calibration)
+        found = predictor.reasons((head, tail), TARGET, calibration)
     formed = (made.relation_probability > 0).any(2)
     rest = slope * (made.attention * made.value * ~formed).double().sum(1).numpy()
     assert found.baseline + found.share.sum(1) + rest == pytest.approx(found.logit, abs=1e-6 * max(1.0, slope) * 5)
@@ -70,7 +70,7 @@ def test_all_reasons_and_unformed_pairs_add_up_to_the_logit(seed: int, world: st
 def test_the_shown_are_those_of_highest_rationale_score_with_their_recall(world: str) -> None:
     predictor, network = predictor_of(4, world)
     head, tail = np.array([2, 3]), np.array([20, 21])
-    found = predictor.reasons(head, tail, TARGET, AS_IT_IS)
+    found = predictor.reasons((head, tail), TARGET, AS_IT_IS)
     with torch.no_grad():
         made = network(torch.from_numpy(head), torch.from_numpy(tail))
         recalled = [(network.term[x] @ network.context.T).softmax(1) for x in (head, tail)]
@@ -97,7 +97,7 @@ def test_the_shown_are_those_of_highest_rationale_score_with_their_recall(world:
 def test_the_effect_of_a_reason_is_that_of_removing_its_pair() -> None:
     predictor, network = predictor_of(4, "open")
     head, tail = np.array([2]), np.array([20])
-    found = predictor.reasons(head, tail, TARGET, AS_IT_IS)
+    found = predictor.reasons((head, tail), TARGET, AS_IT_IS)
     with torch.no_grad():
         made = network(torch.from_numpy(head), torch.from_numpy(tail))
     for place in range(found.share.shape[1]):
@@ -105,3 +105,12 @@ def test_the_effect_of_a_reason_is_that_of_removing_its_pair() -> None:
         weight = made.attention * keep
         without = (weight * made.value).sum() / weight.sum() + network.decision.bias
         assert found.effect[0, place] == pytest.approx((without - made.logit).item(), abs=1e-5)
+
+
+def test_the_profile_has_a_column_for_every_target() -> None:
+    predictor, network = predictor_of(3, "open")
+    other, _ = predictor_of(4, "open")
+    both = PaperPredictor(nn.ModuleDict({"0": other.networks[str(TARGET)], str(TARGET): network}), predictor.facts)
+    head, tail = np.array([1, 2, 3]), np.array([17, 20, 21])
+    expected = np.stack([both.logits(head, tail, 0), both.logits(head, tail, TARGET)], 1)
+    np.testing.assert_array_equal(both.profile_logits(head, tail), expected)

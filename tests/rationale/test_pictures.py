@@ -5,7 +5,7 @@ from itertools import combinations, pairwise
 from xml.etree import ElementTree
 
 import pytest
-from sample_predictions import prediction
+from sample_predictions import inapplicable, prediction
 
 from cogstage.rationale.layout import NARROW, WIDE, Shape, lay_out
 from cogstage.rationale.picture import png, svg
@@ -144,7 +144,7 @@ def test_opposite_relations_are_flagged() -> None:
 
 
 def test_no_sum_for_a_question_that_does_not_apply() -> None:
-    layout = lay_out(replace(prediction(4), types_fit=False))
+    layout = lay_out(inapplicable(prediction(4)))
     assert not layout.bars
     assert "does not apply" in layout.title
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from cogstage.artefact import write_text
 from cogstage.errors import UsageError
 from cogstage.graph.vocabulary import Vocabulary
@@ -15,6 +17,7 @@ from cogstage.rationale.record import Triple
 from cogstage.relations import RelationIndex, inverse, phrase
 from cogstage.reporting.escape import spreadsheet
 from cogstage.tables import read_rows
+from cogstage.triples import TripleIndex, Triples
 
 COLUMNS = ("head", "relation", "tail", "verdict", "who", "when", "why")
 VERDICTS = {"right": True, "wrong": False}
@@ -164,6 +167,23 @@ def numbered(
             raise UsageError(f"the model does not know the relation {relation}; it knows {', '.join(relations)}")
         found[vocabulary.find(head), index.number(relation), vocabulary.find(tail)] = right
     return found
+
+
+def marked_triples(
+    verdicts: Mapping[tuple[int, int, int], bool], relations: int, nodes: int
+) -> tuple[TripleIndex | None, TripleIndex | None]:
+    """Indexes of the triples that were marked right and wrong; None where there are none."""
+    indexes = []
+    for marked in (True, False):
+        forward = {
+            (h, r, t) if r < relations else (t, r - relations, h)
+            for (h, r, t), right in verdicts.items()
+            if right == marked
+        }
+        head, relation, tail = np.array(sorted(forward), np.int64).reshape(-1, 3).T
+        triples = Triples(head.astype(np.int32), relation.astype(np.int16), tail.astype(np.int32))
+        indexes.append(TripleIndex(triples, relations, nodes) if forward else None)
+    return indexes[0], indexes[1]
 
 
 def split_triple(text: str, relations: Iterable[str]) -> Triple:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +12,7 @@ from cogstage.errors import UsageError
 from cogstage.progress import SILENT, Progress
 from cogstage.rationale.filters import Filter
 from cogstage.rationale.record import Prediction
+from cogstage.rationale.verdict import Profiles
 
 if TYPE_CHECKING:
     from cogstage.estimator import CogStage
@@ -19,14 +22,16 @@ BATCH = 1024
 
 def discover(
     model: CogStage,
-    relation: str,
+    relation: str | None = None,
     head: int | None = None,
     tail: int | None = None,
     top: int = 20,
     new_only: bool = False,
     everywhere: bool = False,
+    drop_contradicted: bool = False,
     k: int | None = 0,
     choose: Filter | None = None,
+    base_rate: float = 0.5,
     progress: Progress = SILENT,
 ) -> list[Prediction]:
     """Rank the most probable tails of a head, or heads of a tail.
@@ -36,39 +41,70 @@ def discover(
     model
         A trained model.
     relation
-        The relation to rank by.
+        The relation to rank by; by default all that fit the type of the given term, one list after the other.
     head, tail
         Node id of the given term; give exactly one of the two.
     top
-        Number of candidates to return.
+        Number of candidates to return, for each relation.
     new_only
-        Whether to leave out training facts.
+        Whether to leave out known facts.
     everywhere
         Whether to rank all nodes, not only those with training facts of the relation.
+    drop_contradicted
+        Whether to leave out candidates for which an opposite relation is known or more likely. By default they are
+        marked and ranked below the others.
     k, choose
         Number of reasons per prediction (None for all), and a filter for them.
+    base_rate
+        Share of true pairs that the probabilities assume. The order does not depend on it.
     progress
         Receiver of progress reports.
 
     Returns
     -------
     list of Prediction
-        One prediction per candidate, most probable first.
+        One prediction per candidate with its rank: most probable first, contradicted ones last.
 
     Examples
     --------
     >>> model = cs.CogStage.load("model")
     >>> drug = model.vocabulary.find("Drug number 4")
-    >>> found = cs.discover(model, "may_treat", head=drug, top=3, new_only=True)
-    >>> [prediction.known_fact for prediction in found]
-    [False, False, False]
-    >>> found[0].logit >= found[1].logit >= found[2].logit
-    True
+    >>> candidates = cs.discover(model, "may_treat", head=drug, top=3, new_only=True)
+    >>> [candidate.rank for candidate in candidates], any(candidate.known_fact for candidate in candidates)
+    ([1, 2, 3], False)
     """
     if (head is None) == (tail is None):
         raise UsageError("discover needs a head or a tail, not both")
     if top < 1:
         raise UsageError(f"top must be at least 1, not {top}")
+    if relation is None:
+        return [
+            prediction
+            for name in fitting_relations(model, head, tail)
+            for prediction in discover(
+                model, name, head, tail, top, new_only, everywhere, drop_contradicted, k, choose, base_rate, progress
+            )
+        ]
+    best, _ = rank_candidates(model, relation, head, tail, top, new_only, everywhere, drop_contradicted, progress)
+    return ranked_records(model, relation, head, tail, best, k, choose, base_rate)
+
+
+def rank_candidates(
+    model: CogStage,
+    relation: str,
+    head: int | None,
+    tail: int | None,
+    top: int,
+    new_only: bool = False,
+    everywhere: bool = False,
+    drop_contradicted: bool = False,
+    progress: Progress = SILENT,
+    leave_out: Callable[[Profiles], np.ndarray] | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The nodes of the first ``top`` candidates, and of those left out that have the log-odds of the last one or more.
+
+    ``leave_out`` says which pairs to leave out, given their profiles.
+    """
     model.check_relation(relation)
     given = head if head is not None else tail
     assert given is not None
@@ -82,19 +118,73 @@ def discover(
         raise UsageError(
             f"{name} is a {kind}, and no known fact of {relation} has a {kind} as {side}; give it as `{other}` instead"
         )
-    if new_only:
-        pool = pool[~model.facts.contains(heads, np.full(len(pool), number), tails)]
-    best, logit = np.empty(0, np.int64), np.empty(0)
+    best, omitted = _Best(top), _Best(top)
     progress.start(f"Ranking {len(pool):,} candidates", len(pool))
     for start in range(0, len(pool), BATCH):
         part = pool[start : start + BATCH]
-        best = np.concatenate([best, part])
-        logit = np.concatenate([logit, model.logits(*_pairs(head, tail, part), relation)])
-        kept = np.lexsort((best, -logit))[:top]
-        best, logit = best[kept], logit[kept]
+        profiles = model.profiles(*_pairs(head, tail, part))
+        contradicted, column = profiles.contradicted(relation), profiles.relations.index(relation)
+        logit, keep = profiles.logit[:, column], np.ones(len(part), bool)
+        if new_only:
+            keep &= ~profiles.known[:, column]
+        if drop_contradicted:
+            keep &= ~contradicted
+        if leave_out is not None:
+            out = keep & leave_out(profiles)
+            keep &= ~out
+            omitted.add(part[out], logit[out], np.zeros(int(out.sum()), bool))
+        best.add(part[keep], logit[keep], contradicted[keep])
         progress.advance(len(part))
     progress.done()
-    return model.predict_batch(*_pairs(head, tail, best), relation, k, choose)
+    least = best.logit[~best.below].min(initial=np.inf) if len(best.node) == top else -np.inf
+    return best.node, omitted.node[omitted.logit >= least]
+
+
+def ranked_records(
+    model: CogStage,
+    relation: str,
+    head: int | None,
+    tail: int | None,
+    nodes: np.ndarray,
+    k: int | None,
+    choose: Filter | None,
+    base_rate: float,
+) -> list[Prediction]:
+    """The predictions of candidates in their order, each with its rank."""
+    predictions = model.predict_batch(*_pairs(head, tail, nodes), relation, k, choose)
+    return [replace(p.with_base_rate(base_rate), rank=rank) for rank, p in enumerate(predictions, start=1)]
+
+
+class _Best:
+    """The first candidates so far: by log-odds, contradicted ones below the others."""
+
+    def __init__(self, top: int) -> None:
+        self.top = top
+        self.node, self.logit, self.below = np.empty(0, np.int64), np.empty(0), np.empty(0, bool)
+
+    def add(self, node: np.ndarray, logit: np.ndarray, below: np.ndarray) -> None:
+        node, logit = np.concatenate([self.node, node]), np.concatenate([self.logit, logit])
+        below = np.concatenate([self.below, below])
+        first = np.lexsort((node, -logit, below))[: self.top]
+        self.node, self.logit, self.below = node[first], logit[first], below[first]
+
+
+def fitting_relations(model: CogStage, head: int | None = None, tail: int | None = None) -> tuple[str, ...]:
+    """The relations of the model that have terms of the given one's type at its side; all for a term without type."""
+    node, inverted = (head, False) if head is not None else (tail, True)
+    assert node is not None
+    types, kind, size = model.explainer.types, model.vocabulary.type[node], len(model.all_relations)
+    if types is None or not kind:
+        return model.relations
+    numbers = {name: model.all_relations.index(name) + inverted * size for name in model.relations}
+    fitting = tuple(name for name, number in numbers.items() if kind in types.of_heads(number))
+    if not fitting:
+        side, other = ("head", "tail") if head is not None else ("tail", "head")
+        raise UsageError(
+            f"{model.vocabulary.name[node]} is a {kind}, and no relation of the model has a {kind} as {side};"
+            f" give it as `{other}` instead"
+        )
+    return fitting
 
 
 def _pairs(head: int | None, tail: int | None, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -12,8 +13,10 @@ from cogstage.graph.kept_examples import Examples
 from cogstage.graph.pair_counts import PairCounts
 from cogstage.graph.pair_order import PairOrder
 from cogstage.graph.vocabulary import Vocabulary
-from cogstage.model.network import Answer
+from cogstage.model.decision import Decision, PairView
+from cogstage.rationale.alternatives import Siblings
 from cogstage.rationale.record import (
+    Alternative,
     Association,
     Order,
     PairEvidence,
@@ -26,11 +29,13 @@ from cogstage.rationale.record import (
     Triple,
     sigmoid,
 )
+from cogstage.rationale.verdict import Profiles, Verdict, log_odds
 from cogstage.relations import RelationIndex
 from cogstage.training.calibration import Calibration
 from cogstage.triples import TripleIndex, UsualTypes
 
 ROUNDING = 1e-9  # a rest below it is the rounding of sums
+ALTERNATIVES = 3  # questions offered in place of one that does not apply
 Revise = Callable[[Mapping[Triple, bool]], Prediction]
 DRUGS = ("drug", "chemical", "medication", "immunization", "vaccine", "device", "pharmacologic")  # how types begin
 
@@ -68,30 +73,27 @@ class ReasonArrays:
     pair_share: np.ndarray | None = None  # (B, 2) calibrated: of their PPMI and of their similarity
 
     @classmethod
-    def from_answer(cls, answer: Answer, reasons: int, calibration: Calibration) -> ReasonArrays:
+    def from_decision(cls, view: PairView, decision: Decision, reasons: int, calibration: Calibration) -> ReasonArrays:
         """The reasons of the default model: at most ``reasons`` for and as many against."""
-        weighed, slope = answer.weighed, calibration.slope
-        contribution = weighed.contribution.numpy()
-        rows = np.arange(len(contribution))[:, None]
+        slope, rows = calibration.slope, np.arange(len(view.head))[:, None]
         at, share, effect = [], [], []
-        for positions, sign in ((weighed.strongest_for, 1.0), (weighed.strongest_against, -1.0)):
-            c = np.maximum(sign * contribution[rows, positions.numpy()].astype(np.float64), 0.0)
-            following = c[:, reasons:].sum(1, keepdims=True)  # the one that steps in; none is 0
-            at.append(positions.numpy()[:, :reasons])
+        for positions, sign in ((decision.strongest_for, 1.0), (decision.strongest_against, -1.0)):
+            c = np.maximum(sign * decision.contribution[rows, positions], 0.0)
+            following = c[:, reasons:].sum(1, keepdims=True)  # the next one, which takes the place; 0 if there is none
+            at.append(positions[:, :reasons])
             share.append(sign * slope * c[:, :reasons])
             effect.append(-sign * slope * (c[:, :reasons] - following))
-        where = np.concatenate(at, 1)
-        _, _, many, relations = answer.score.shape
-        kind, rest = np.divmod(where, many * relations)
+        _, _, n_associations, relations = view.score.shape
+        kind, rest = np.divmod(np.concatenate(at, 1), n_associations * relations)
         which, relation = np.divmod(rest, relations)
-        association = answer.association.numpy()[rows, kind, which]
-        head, tail = answer.head.numpy()[:, None], answer.tail.numpy()[:, None]
-        likeness, weight = answer.likeness.numpy()[rows, kind, which], weighed.weight.numpy()[rows, kind, which]
-        known = answer.known.numpy()[rows, kind, which, relation]
-        score = answer.score.numpy()[rows, kind, which, relation].astype(np.float64)
+        association = view.association[rows, kind, which]
+        head, tail = view.head[:, None], view.tail[:, None]
+        likeness, weight = view.similarity[rows, kind, which], decision.weight[rows, kind, which]
+        known = view.known[rows, kind, which, relation]
+        score = view.score[rows, kind, which, relation].astype(np.float64)
         shares = np.concatenate(share, 1)
-        baseline = float(calibration.logits(np.array(float(weighed.baseline.detach()))))
-        pair_share = slope * weighed.pair.double().numpy()
+        baseline = float(calibration.logits(np.array(decision.baseline)))
+        pair_share = slope * decision.pair
         return cls(
             np.where(kind == 0, head, association),
             relation,
@@ -104,7 +106,7 @@ class ReasonArrays:
             EndArrays(likeness, weight, np.where(kind == 0, which + 1, 0)),
             baseline,
             baseline + pair_share.sum(1) + shares.sum(1),
-            answer.pair[:, 1].double().numpy(),
+            view.pair[:, 1].astype(np.float64),
             pair_share,
         )
 
@@ -123,7 +125,30 @@ class Explainer:
     margins: Margins | None = None
     base_rate: float = 0.5
     examples: Examples | None = None
+    right: TripleIndex | None = None  # triples that readers marked right
+    wrong: TripleIndex | None = None  # triples that readers marked wrong
     _terms: dict[int, Term] = field(default_factory=dict, repr=False, compare=False)  # those shown so far
+
+    @cached_property
+    def siblings(self) -> Siblings:
+        """Finds terms whose names begin alike."""
+        return Siblings(self.vocabulary)
+
+    def profiles(
+        self, head: np.ndarray, tail: np.ndarray, relations: Sequence[str], logit: np.ndarray, base_rate: float = 0.5
+    ) -> Profiles:
+        """Judge all relations of a model for pairs, given their calibrated log-odds (B, Q) at a base rate of 0.5."""
+        numbers = [self.relations.number(name) for name in relations]
+        known, wrong = self.facts.relations_of(head, tail)[:, numbers], np.zeros(logit.shape, bool)
+        if self.right is not None:
+            known = known | self.right.relations_of(head, tail)[:, numbers]
+        if self.wrong is not None:
+            wrong = self.wrong.relations_of(head, tail)[:, numbers]
+        fits, typed = np.ones(logit.shape, bool), np.zeros(len(logit), bool)
+        if self.types is not None:
+            fits, untyped = self.types.allowed(head, tail)[:, numbers], len(self.types.usual) - 1
+            typed = (self.types.kind[head] != untyped) & (self.types.kind[tail] != untyped)
+        return Profiles.judge(relations, logit + log_odds(base_rate), known, fits, typed, wrong)
 
     def records(
         self,
@@ -131,21 +156,23 @@ class Explainer:
         tail: np.ndarray,
         relation: str,
         arrays: ReasonArrays,
+        profiles: Profiles,
         revise: Callable[[int, int], Revise] | None = None,
         reasons: bool = True,
     ) -> list[Prediction]:
         """One record per pair; ``revise`` gives what answers a pair's what-if questions."""
-        number = self.relations.number(relation)
-        known = self.facts.contains(head, np.full(len(head), number), tail)
-        found: list[tuple[list[Reason], list[Reason]]] = [([], []) for _ in head]
+        column = profiles.relations.index(relation)
+        judged = [each.tolist() for each in (profiles.known[:, column], profiles.fits[:, column], profiles.typed)]
+        applies = (profiles.code[:, column] != Verdict.DOES_NOT_APPLY).tolist()
+        sides: list[tuple[list[Reason], list[Reason]]] = [([], []) for _ in head]
         rest = arrays.logit - arrays.baseline
         if arrays.pair_share is not None:
             rest = rest - arrays.pair_share.sum(1)
         if reasons:
-            found = self._reasons(head, tail, arrays)
+            sides = self._reasons(head, tail, arrays)
             rest = rest - arrays.share.sum(1)
             rest[np.abs(rest) < ROUNDING] = 0.0
-        pairs = self.pair_evidence(head, tail, arrays)
+        pairs, entries = self.pair_evidence(head, tail, arrays), profiles.entries()
         effective, orders, signals = _effective(arrays.share), self.orders(head, tail), self.signals(head, tail)
         return [
             Prediction(
@@ -156,22 +183,38 @@ class Explainer:
                 logit,
                 arrays.baseline,
                 pairs[row],
-                tuple(found[row][0]),
-                tuple(found[row][1]),
+                tuple(sides[row][0]),
+                tuple(sides[row][1]),
                 left,
                 self.base_rate,
-                fact,
-                None if self.types is None else self.types.fit(h, number, t),
+                known,
+                fits if typed else None,
                 width,
                 self.provenance,
+                entries[row],
+                () if applies[row] else self.alternatives(h, relation, t),
+                None,
                 orders[row],
                 signals[row],
                 _ask_again=None if revise is None else revise(h, t),
             )
-            for row, (h, t, logit, left, fact, width) in enumerate(
-                zip(*(column.tolist() for column in (head, tail, arrays.logit, rest, known, effective)), strict=True)
+            for row, (h, t, logit, left, width, known, fits, typed) in enumerate(
+                zip(
+                    *(each.tolist() for each in (head, tail, arrays.logit, rest, effective)),
+                    *judged,
+                    strict=True,
+                )
             )
         ]
+
+    def alternatives(self, head: int, relation: str, tail: int) -> tuple[Alternative, ...]:
+        """Questions that apply in place of one that does not: the terms exchanged, or a sibling of one of them."""
+        if self.types is None:
+            return ()
+        number, pairs = self.relations.number(relation), [(tail, head)]
+        pairs += [(node, tail) for node in self.siblings.of(head)] + [(head, node) for node in self.siblings.of(tail)]
+        fitting = [(h, t) for h, t in pairs if h != t and self.types.fit(h, number, t)]
+        return tuple(Alternative(self.term(h), relation, self.term(t)) for h, t in fitting[:ALTERNATIVES])
 
     def pair_evidence(self, head: np.ndarray, tail: np.ndarray, arrays: ReasonArrays) -> list[PairEvidence | None]:
         """What the counts of head and tail themselves say; None for a model that does not use them."""
@@ -186,14 +229,14 @@ class Explainer:
 
     def signals(self, head: np.ndarray, tail: np.ndarray) -> list[Signal | None]:
         """ROR, PRR and IC of pairs of a drug and an event; None for other pairs and those never counted together."""
-        found: list[Signal | None] = [None] * len(head)
+        signals: list[Signal | None] = [None] * len(head)
         kinds, margins = self.vocabulary.type, self.margins
         if margins is None:
-            return found
+            return signals
         pairs = enumerate(zip(head.tolist(), tail.tolist(), strict=True))
         rows = np.array([row for row, (h, t) in pairs if is_drug(kinds[h]) and not is_drug(kinds[t])], np.int64)
         if not len(rows):
-            return found
+            return signals
         together = self.counts.counts(head[rows], tail[rows])
         ends = margins.term[head[rows]], margins.term[tail[rows]]
         estimates = disproportionality(together, *ends, margins.total).tolist()
@@ -203,8 +246,8 @@ class Explainer:
             if ror[0] == ror[0]:  # not NaN: counted together, and within the margins
                 total = round(margins.total)
                 rest = (SignalValue(*ror), SignalValue(*prr), SignalValue(*ic))
-                found[row] = Signal(both, round(one), round(other), total, margins.basis, *rest)
-        return found
+                signals[row] = Signal(both, round(one), round(other), total, margins.basis, *rest)
+        return signals
 
     def orders(self, one: np.ndarray, other: np.ndarray) -> list[Order | None]:
         """In how many patients each came first; None where that is not known."""
@@ -214,11 +257,11 @@ class Explainer:
 
     def term(self, node: int) -> Term:
         """A node as people see it."""
-        found = self._terms.get(node)
-        if found is None:
-            found = Term(self.vocabulary.term[node], self.vocabulary.name[node], self.vocabulary.type[node])
-            self._terms[node] = found
-        return found
+        term = self._terms.get(node)
+        if term is None:
+            term = Term(self.vocabulary.term[node], self.vocabulary.name[node], self.vocabulary.type[node])
+            self._terms[node] = term
+        return term
 
     def _reasons(self, head: np.ndarray, tail: np.ndarray, a: ReasonArrays) -> list[tuple[list[Reason], list[Reason]]]:
         rows, at = np.nonzero(a.share)
@@ -229,7 +272,7 @@ class Explainer:
             for question, term, end in ((head, one, a.head_end), (tail, other, a.tail_end))
         ]
         columns = (a.share, a.effect, a.probability, a.known)
-        found: list[tuple[list[Reason], list[Reason]]] = [([], []) for _ in head]
+        sides: list[tuple[list[Reason], list[Reason]]] = [([], []) for _ in head]
         names, types = self.relations.all_names, self.types
         for row, i, r, j, share, effect, probability, known, count, value, of_head, of_tail, order in zip(
             rows.tolist(),
@@ -259,10 +302,10 @@ class Explainer:
                 order,
                 self.examples.between(i, j) if count and self.examples is not None else (),
             )
-            found[row][share < 0].append(reason)
-        for side in (side for sides in found for side in sides):
+            sides[row][share < 0].append(reason)
+        for side in (side for both in sides for side in both):
             side.sort(key=lambda reason: -abs(reason.share))
-        return found
+        return sides
 
     def _associations(
         self, question: np.ndarray, term: np.ndarray, end: EndArrays, rows: np.ndarray, at: np.ndarray
@@ -270,8 +313,8 @@ class Explainer:
         count, ppmi = self.counts.look_up(question, term)
         columns = (values[rows, at].tolist() for values in (end.likeness, end.weight, end.rank))
         return [
-            Association(likeness, weight, rank, n or None, m if n else None) if rank else None
-            for likeness, weight, rank, n, m in zip(*columns, count.tolist(), ppmi.tolist(), strict=True)
+            Association(similarity, weight, rank, n or None, m if n else None) if rank else None
+            for similarity, weight, rank, n, m in zip(*columns, count.tolist(), ppmi.tolist(), strict=True)
         ]
 
 

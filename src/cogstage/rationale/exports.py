@@ -12,8 +12,9 @@ from xml.sax.saxutils import escape, quoteattr
 
 from cogstage.artefact import new_file, write_text
 from cogstage.errors import UsageError
-from cogstage.rationale.record import Order, PairEvidence, Prediction, Signal, Term
-from cogstage.relations import inverse, is_inverse, phrase
+from cogstage.rationale.record import Order, PairEvidence, Prediction, Reason, Signal, Term
+from cogstage.rationale.wording import in_words, triple_phrase, verdict_words
+from cogstage.relations import inverse, is_inverse
 from cogstage.relations import relation as describe
 from cogstage.reporting.escape import spreadsheet
 
@@ -62,59 +63,68 @@ def rows_of(predictions: Iterable[Prediction]) -> list[dict[str, Any]]:
             "relation": p.relation,
             "tail": p.tail.key,
             "tail_name": p.tail.name,
+            "rank": p.rank,
+            "verdict": p.verdict,
+            "contradicted_by": p.contradicted_by,
+            "statement": p.statement,
             "probability": p.probability,
+            "base_rate": p.base_rate,
             "logit": p.logit,
             "baseline": p.baseline,
             **pair_columns(p.pair),
             "rest": p.rest,
             "known_fact": p.known_fact,
+            "types_fit": p.types_fit,
+            "profile": profile_json(p),
             **order_columns("", p.order),
             **signal_columns(p.signal),
         }
-        empty = dict.fromkeys(REASON_COLUMNS)
-        rows += [
-            {
-                **target,
-                "rank": rank,
-                "reason_head": r.head.key,
-                "reason_head_name": r.head.name,
-                "reason_relation": r.relation,
-                "reason_tail": r.tail.key,
-                "reason_tail_name": r.tail.name,
-                "share": r.share,
-                "effect": r.effect,
-                "relation_probability": r.relation_probability,
-                "reason_known_fact": r.known_fact,
-                "head_likeness": None if r.head_association is None else r.head_association.likeness,
-                "tail_likeness": None if r.tail_association is None else r.tail_association.likeness,
-                "types_fit": r.types_fit,
-                "count": r.count,
-                **order_columns("reason_", r.order),
-            }
-            for rank, r in enumerate(p.reasons, start=1)
-        ] or [{**target, **empty}]
+        reasons = [reason_columns(rank, reason) for rank, reason in enumerate(p.reasons, start=1)]
+        rows += [{**target, **columns} for columns in reasons or [NO_REASON]]
     return rows
+
+
+def profile_json(prediction: Prediction) -> str:
+    """All relations of the pair with probability and verdict, as a JSON object by relation."""
+    profile = {
+        entry.relation: {"probability": round(entry.probability, 6), "verdict": verdict_words(entry)}
+        for entry in prediction.profile
+    }
+    return json.dumps(profile, ensure_ascii=False)
 
 
 REASON_COLUMNS = (
     "rank",
-    "reason_head",
-    "reason_head_name",
-    "reason_relation",
-    "reason_tail",
-    "reason_tail_name",
+    "head",
+    "head_name",
+    "relation",
+    "tail",
+    "tail_name",
+    "words",
+    "status",
     "share",
     "effect",
-    "relation_probability",
-    "reason_known_fact",
-    "head_likeness",
-    "tail_likeness",
+    "probability",
+    "known_fact",
     "types_fit",
     "count",
-    "reason_head_first",
-    "reason_tail_first",
-    "reason_same_day",
+    "head_similarity",
+    "tail_similarity",
+    "head_first",
+    "tail_first",
+    "same_day",
 )
+NO_REASON = dict.fromkeys(f"reason_{name}" for name in REASON_COLUMNS)
+
+
+def reason_columns(rank: int, reason: Reason) -> dict[str, Any]:
+    """One reason in the columns :data:`REASON_COLUMNS`, each with ``reason_`` in front."""
+    r, ends = reason, (reason.head_association, reason.tail_association)
+    triple = (r.head.key, r.head.name, r.relation, r.tail.key, r.tail.name, in_words(r), r.status)
+    figures = (r.share, r.effect, r.relation_probability, r.known_fact, r.types_fit, r.count)
+    similarities = (None if end is None else end.similarity for end in ends)
+    values = (rank, *triple, *figures, *similarities, *order_columns("", r.order).values())
+    return dict(zip(NO_REASON, values, strict=True))
 
 
 def pair_columns(pair: PairEvidence | None) -> dict[str, Any]:
@@ -179,7 +189,14 @@ def kgx(predictions: Iterable[Prediction]) -> tuple[list[dict[str, Any]], list[d
             category = BIOLINK_CATEGORIES.get(term.type, "biolink:NamedThing")
             nodes.setdefault(term.key, {"id": term.key, "category": category, "name": term.name})
         supporting = [
-            {"subject": r.head.key, "relation": r.relation, "object": r.tail.key, "share": round(r.share, 6)}
+            {
+                "subject": r.head.key,
+                "relation": r.relation,
+                "object": r.tail.key,
+                "share": round(r.share, 6),
+                "words": in_words(r),
+                "negated": not r.recognised,
+            }
             for r in prediction.reasons
         ]
         edges.append(
@@ -190,7 +207,16 @@ def kgx(predictions: Iterable[Prediction]) -> tuple[list[dict[str, Any]], list[d
                 "object": target.key,
                 "category": "biolink:Association",
                 "relation": base,
+                "negated": not prediction.profile_entry.holds,
                 "probability": prediction.probability,
+                "base_rate": prediction.base_rate,
+                "rank": prediction.rank,
+                "verdict": prediction.verdict,
+                "contradicted_by": prediction.contradicted_by,
+                "statement": prediction.statement,
+                "known_fact": prediction.known_fact,
+                "types_fit": prediction.types_fit,
+                "profile": profile_json(prediction),
                 "knowledge_level": "prediction",
                 "agent_type": "computational_model",
                 "primary_knowledge_source": "infores:cogstage",
@@ -219,13 +245,13 @@ def _network(predictions: Iterable[Prediction]) -> tuple[dict[str, Term], list[t
         lines[key] = max(weight, lines.get(key, 0.0))
 
     for p in predictions:
-        line(p.head, p.tail, "prediction", phrase(p.relation), p.probability)
+        line(p.head, p.tail, "prediction", p.statement, p.probability)
         for r in p.reasons:
             for question, term, end in ((p.head, r.head, r.head_association), (p.tail, r.tail, r.tail_association)):
                 if end is not None:
-                    line(question, term, "association", "is similar to", end.likeness)
+                    line(question, term, "association", "is similar to", end.similarity)
             subject, base, target = _forward(r.head, r.relation, r.tail)
-            line(subject, target, "reason", phrase(base), abs(r.share))
+            line(subject, target, "reason", triple_phrase(base, r.recognised), abs(r.share))
     return terms, [(*key, weight) for key, weight in lines.items()]
 
 

@@ -1,7 +1,7 @@
 """The geometry of a prediction's picture: the question's two terms, the terms between them, and the sum below.
 
 ``picture.py`` turns it into SVG or PNG. Relations have a colour and are written on their line; known facts are solid
-lines, recognised assumptions dashed ones, likeness is dotted: everything can be read without colour.
+lines, assumptions dashed, triples considered unlikely dash-dotted, similarity dotted: all can be read without colour.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import hypot
 
 from cogstage.rationale.record import Association, Prediction, Reason, Term
-from cogstage.rationale.wording import in_words, opposes, steps
+from cogstage.rationale.wording import in_words, opposes, status_in_words, steps
 from cogstage.relations import is_inverse, phrase, relation
 
 WIDTH = 1100.0
@@ -20,7 +20,7 @@ BOX_WIDTH, LINE_HEIGHT, GAP = 210.0, 16.0, 18.0
 GRID = (10.0, 250.0, 640.0, 880.0)  # head, its associations, the tail's associations, tail
 TOP, ROW = 76.0, 26.0
 GREY, INK, FOR, AGAINST = "#767f88", "#17212b", "#1a6fb5", "#c2560c"
-ASSUMED, LIKE = (7.0, 4.0), (1.5, 4.0)  # dash patterns
+ASSUMED, UNLIKELY, LIKE = (7.0, 4.0), (12.0, 3.0, 1.5, 3.0), (1.5, 4.0)  # dash patterns
 SPOTS = (0.5, 0.38, 0.62, 0.28, 0.72, 0.2, 0.8)  # points along a line, as shares of it, for its number, the best first
 
 
@@ -131,9 +131,7 @@ def lay_out(prediction: Prediction, most: int = 15, whole: bool = True, shape: S
     """Arrange the strongest ``most`` reasons of a prediction; ``whole`` adds a heading and the sum, to a wide one."""
     shown = prediction.top(most)
     reasons = shown.reasons_for + shown.reasons_against
-    question = f"{shown.head.name} {phrase(shown.relation)} {shown.tail.name}"
-    answer = "does not apply to these types" if shown.types_fit is False else f"probability {shown.probability:.3f}"
-    layout = Layout(0.0, f"{question}: {answer}", 0.0 if whole else TOP - 30, shape)
+    layout = Layout(0.0, shown.statement, 0.0 if whole else TOP - 30, shape)
     for number, line in enumerate(textwrap.wrap(layout.title, 110)[:2] if whole else ()):
         layout.labels.append(Label(WIDTH / 2, 24 + 20 * number, line, 17, "middle", bold=True))
     bottom = (_bridge if bridged(shown) else _grid)(layout, shown, reasons)
@@ -164,7 +162,7 @@ def _bridge(layout: Layout, p: Prediction, reasons: Sequence[Reason]) -> float:
         association = reason.tail_association or reason.head_association
         assert association is not None
         target = p.tail if reason.head_association is None else p.head
-        layout.curves.append(_likeness(like, own, target, association, number))
+        layout.curves.append(_similarity(like, own, target, association, number))
         _relation(layout, triple, reason, p, number, strongest)
     return max(bottom, middle + max((box.height for box in layout.boxes), default=0) / 2)
 
@@ -191,7 +189,7 @@ def _grid(layout: Layout, p: Prediction, reasons: Sequence[Reason]) -> float:
             (reason.tail_association, reason.tail, p.tail, (GRID[2] + BOX_WIDTH, triple[3], GRID[3], middle)),
         ):
             if association is not None:
-                layout.curves.append(_likeness(line, own, target, association, number))
+                layout.curves.append(_similarity(line, own, target, association, number))
         _relation(layout, triple, reason, p, number, strongest)
     return bottom
 
@@ -207,23 +205,24 @@ def _relation(
     """A triple: width by share, colour by relation, dashed if assumed, arrow from subject to object, number on it."""
     x1, y1, x2, y2 = line
     colour = relation(reason.relation).colour
-    kind = reason.status if reason.known_fact else f"{reason.status}, {reason.relation_probability:.2f}"
     side = "for" if reason.share > 0 else "against"
-    title = f"{number}. {in_words(reason)} ({kind}): {reason.share:+.3f} {side}"
+    title = f"{number}. {in_words(reason)} ({status_in_words(reason)}): {reason.share:+.3f} {side}"
     if opposes(reason, p):
         title += "; this relation contradicts the one in question"
     width = 1.4 + 4.6 * abs(reason.share) / strongest
     ends = (x2, y2, x1, y1) if is_inverse(reason.relation) else line
-    dash = () if reason.known_fact else ASSUMED
+    dash = () if reason.known_fact else ASSUMED if reason.recognised else UNLIKELY
     layout.curves.append(Curve(*ends, colour, width, dash, True, title, number))
     spots = [_along(x1, y1, x2, y2, share) for share in SPOTS]
     x, y = _free(layout.badges, spots)
     layout.badges.append(Badge(x, y, str(number), FOR if reason.share > 0 else AGAINST, reason.known_fact, number))
 
 
-def _likeness(line: tuple[float, float, float, float], own: Term, target: Term, why: Association, number: int) -> Curve:
+def _similarity(
+    line: tuple[float, float, float, float], own: Term, target: Term, why: Association, number: int
+) -> Curve:
     together = "never occur together" if why.count is None else f"occur together {why.count:,}×"
-    title = f"{own.name} is similar to {target.name}: {why.likeness:.2f}, rank {why.rank}; {together}"
+    title = f"{own.name} is similar to {target.name}: {why.similarity:.2f}, rank {why.rank}; {together}"
     return Curve(*line, GREY, 1.6, LIKE, title=title, reason=number)
 
 
@@ -282,7 +281,13 @@ def _legend(layout: Layout, reasons: Sequence[Reason], y: float) -> float:
     entries: list[tuple[str, str, tuple[float, ...]]] = [
         (phrase(name), relation(name).colour, ()) for name in dict.fromkeys(_base(r.relation) for r in reasons)
     ]
-    entries += [("known fact", GREY, ()), ("assumed", GREY, ASSUMED), ("is similar to", GREY, LIKE)] if reasons else []
+    statuses: tuple[tuple[str, tuple[float, ...], bool], ...] = (
+        ("known fact", (), any(r.known_fact for r in reasons)),
+        ("assumed", ASSUMED, any(r.status == "assumed" for r in reasons)),
+        ("considered unlikely", UNLIKELY, any(not r.recognised for r in reasons)),
+        ("is similar to", LIKE, bool(reasons)),
+    )
+    entries += [(words, GREY, dash) for words, dash, shown in statuses if shown]
     x = 20.0
     for words, colour, dash in entries:
         width = 64 + 7.2 * len(words)
@@ -296,7 +301,7 @@ def _legend(layout: Layout, reasons: Sequence[Reason], y: float) -> float:
 
 def _sum(layout: Layout, p: Prediction, y: float) -> float:
     """The sum as a waterfall: each bar begins where the one above ends; the last one is the answer."""
-    if p.types_fit is False:
+    if p.verdict == "does not apply":
         return y
     layout.labels.append(Label(20, y, "How the answer adds up (log-odds)", 14, bold=True))
     done = steps(p)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,23 +20,41 @@ def predict_pairs_table(
 ) -> tuple[list[Prediction], BadRows]:
     """Predictions in the order of the table (head, tail and optionally relation), and the rows that were left out.
 
-    A row without a relation is predicted for ``relation``, or for all relations of the model.
+    A row without a relation is predicted for ``relation``, or for the relation with the strongest verdict.
     """
     bad = BadRows(skip=True)
-    asked: dict[str, list[tuple[int, int, int]]] = {}
-    number = 0
+    asked: list[tuple[int, int, str | None]] = []
     for row in read_rows(path, required=("head", "tail"), optional=("relation",), bad=bad):
         try:
             head, tail = model.vocabulary.find(str(row["head"])), model.vocabulary.find(str(row["tail"]))
             model.check_pair(head, tail)
-            for name in [row["relation"] or relation] if row["relation"] or relation else model.relations:
+            name = row["relation"] or relation
+            if name:
                 model.check_relation(str(name))
-                asked.setdefault(str(name), []).append((number, head, tail))
-                number += 1
+            asked.append((head, tail, str(name) if name else None))
         except CogstageError as error:
             bad.report(f"{row.where()}: {error}")
-    predictions: list[tuple[int, Prediction]] = []
-    for name, entries in asked.items():
-        order, heads, tails = zip(*entries, strict=True)
-        predictions += zip(order, model.predict_batch(heads, tails, name, k, choose), strict=True)
-    return [prediction for _, prediction in sorted(predictions, key=lambda entry: entry[0])], bad
+    return predict_pairs(model, asked, k, choose), bad
+
+
+def predict_pairs(
+    model: CogStage,
+    pairs: Sequence[tuple[int, int, str | None]],
+    k: int | None = None,
+    choose: Filter | None = None,
+) -> list[Prediction]:
+    """Predict (head, tail, relation) in their order; None is the relation with the strongest verdict on the pair."""
+    relations: list[str | None] = [relation for *_, relation in pairs]
+    undecided = [row for row, relation in enumerate(relations) if relation is None]
+    if undecided:
+        profiles = model.profiles([pairs[row][0] for row in undecided], [pairs[row][1] for row in undecided])
+        for row, name in zip(undecided, profiles.likeliest(), strict=True):
+            relations[row] = name
+    by_relation: dict[str, list[int]] = {}
+    for row, relation in enumerate(relations):
+        by_relation.setdefault(str(relation), []).append(row)
+    predictions: dict[int, Prediction] = {}
+    for name, rows in by_relation.items():
+        heads, tails = [pairs[row][0] for row in rows], [pairs[row][1] for row in rows]
+        predictions |= zip(rows, model.predict_batch(heads, tails, name, k, choose), strict=True)
+    return [predictions[row] for row in range(len(pairs))]

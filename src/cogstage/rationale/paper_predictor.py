@@ -1,10 +1,9 @@
-"""Predictions of the published model, with the interface of :class:`cogstage.rationale.predictor.StagedPredictor`."""
+"""Predictions of the published model, with the interface of :class:`cogstage.rationale.predictor.DefaultPredictor`."""
 
 from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from cogstage.errors import UsageError
-from cogstage.graph.pair_counts import PairCounts
 from cogstage.model.paper import Assumptions, PaperNetwork
 from cogstage.rationale.explain import EndArrays, ReasonArrays
 from cogstage.rationale.predictor import NumberedVerdicts
@@ -33,12 +31,9 @@ class PaperPredictor:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     @classmethod
-    def create(
-        cls, networks: nn.Module, counts: PairCounts, facts: Triples, types: Iterable[str], relations: int
-    ) -> PaperPredictor:
+    def create(cls, networks: nn.ModuleDict, facts: Triples, terms: int, relations: int) -> PaperPredictor:
         """From networks and the training facts."""
-        assert isinstance(networks, nn.ModuleDict)
-        return cls(networks.eval(), TripleIndex(facts, relations, len(list(types))))
+        return cls(networks.eval(), TripleIndex(facts, relations, terms))
 
     def _network(self, target: int) -> PaperNetwork:
         network = self.networks[str(target)]
@@ -57,12 +52,21 @@ class PaperPredictor:
         logit: np.ndarray = self.assumptions(head, tail, target).logit.double().numpy()
         return logit
 
+    def view(self, head: np.ndarray, tail: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The pairs themselves: each relation has a network of its own, which sees them in its own way."""
+        return head, tail
+
+    def profile_logits(self, view: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        """Uncalibrated logits of all target relations, one network each. float64 (B, Q)."""
+        return np.stack([self.logits(*view, int(target)) for target in self.networks], 1)
+
     @torch.inference_mode()
-    def reasons(self, head: np.ndarray, tail: np.ndarray, target: int, calibration: Calibration) -> ReasonArrays:
+    def reasons(self, view: tuple[np.ndarray, np.ndarray], target: int, calibration: Calibration) -> ReasonArrays:
         """The triples of highest rationale score p_ij·p(k|i,j); share = p_ij·p(k|i,j)·W_r·e_ij.
 
         ``effect`` is that of removing the triple's pair of associations, with the attention taken again.
         """
+        head, tail = view
         made, network = self.assumptions(head, tail, target), self._network(target)
         attention, value = made.attention.double().numpy(), made.value.double().numpy()
         p = made.relation_probability.double().numpy()  # (B, P, K)

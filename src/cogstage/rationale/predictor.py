@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import copy
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
-import torch
 
 from cogstage.graph.pair_counts import PairCounts
 from cogstage.graph.pair_order import PairOrder
-from cogstage.model.fast.memory import trim
-from cogstage.model.network import Answer, Network, PreparedRecognition
-from cogstage.model.recognition import Knowledge, features
+from cogstage.model.decision import Decision, PairView, decide
+from cogstage.model.network import Network, PreparedNetwork
+from cogstage.model.recognition import Knowledge
 from cogstage.rationale.explain import ReasonArrays
 from cogstage.rationale.removal import Removable, RemovableReasons
-from cogstage.scratch import drop
 from cogstage.training.calibration import Calibration
 from cogstage.triples import TripleIndex, Triples, usual_types
 
@@ -32,8 +29,14 @@ class Predictor(Protocol):
     def logits(self, head: np.ndarray, tail: np.ndarray, target: int) -> np.ndarray:
         """Uncalibrated logits of pairs of nodes."""
 
-    def reasons(self, head: np.ndarray, tail: np.ndarray, target: int, calibration: Calibration) -> ReasonArrays:
-        """The reasons of pairs of nodes, with calibrated shares that add up to the calibrated logit."""
+    def view(self, head: np.ndarray, tail: np.ndarray) -> Any:
+        """What is seen of pairs of nodes, once for all relations."""
+
+    def profile_logits(self, view: Any) -> np.ndarray:
+        """Uncalibrated logits of all target relations (B, Q)."""
+
+    def reasons(self, view: Any, target: int, calibration: Calibration) -> ReasonArrays:
+        """The reasons of pairs, with calibrated shares that add up to the calibrated logit."""
 
     def recognised(self, head: np.ndarray, tail: np.ndarray, target: int) -> np.ndarray:
         """What stage 2 makes of the pairs themselves: the relation's score above NA."""
@@ -55,13 +58,13 @@ class Predictor(Protocol):
 
 
 @dataclass(frozen=True)
-class StagedPredictor:
+class DefaultPredictor:
     """Predictions of the default model."""
 
     network: Network
     knowledge: Knowledge
     candidates: np.ndarray  # terms that may be associated
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+    _lock: Any = field(default_factory=threading.Lock, repr=False, compare=False)
 
     @classmethod
     def create(
@@ -72,99 +75,88 @@ class StagedPredictor:
         types: Iterable[str],
         relations: int,
         order: PairOrder | None = None,
-    ) -> StagedPredictor:
+    ) -> DefaultPredictor:
         """From a network and what it was trained with."""
         types = list(types)
         usual = usual_types(types, facts, relations)
         knowledge = Knowledge(counts, TripleIndex(facts, relations, len(types)), usual, order=order)
-        return cls(network.eval(), knowledge, np.unique(np.concatenate([facts.head, facts.tail])).astype(np.int64))
+        return cls(network, knowledge, np.unique(np.concatenate([facts.head, facts.tail])).astype(np.int64))
 
     @cached_property
-    def ready(self) -> PreparedRecognition:
-        """Views and associations, computed when first asked for."""
-        return self._prepare()
-
-    def _prepare(self, *asked: torch.Tensor) -> PreparedRecognition:
-        """Views and associations, as ordinary tensors: whoever asks first, their tables can be added to."""
-        drop(*self.knowledge.counts.kernel)  # not needed until pairs are asked
-        with torch.inference_mode(False):
-            ready = self.network.ready(torch.from_numpy(self.candidates), self.knowledge.facts, None, asked or None)
-        trim()  # one tower was for the views alone
-        return ready
+    def prepared(self) -> PreparedNetwork:
+        """Towers and associations, computed when first asked for."""
+        own = self.network
+        return PreparedNetwork(own.config, own.term, own.fact, own.recognition, self.candidates, self.knowledge)
 
     def warm(self) -> None:
-        """Compute the associations of all candidates in advance; less memory is needed if it is the first question."""
-        candidates = torch.from_numpy(self.candidates)
+        """Compute the associations of all candidates in advance."""
         with self._lock:
-            if "ready" not in self.__dict__:
-                self.__dict__["ready"] = self._prepare(candidates, candidates)
-                return
-            for associations in (self.ready.like_head, self.ready.like_tail):
-                associations.find(candidates)
+            self.prepared.warm(self.candidates)
 
-    @torch.inference_mode()
-    def answer(self, head: np.ndarray, tail: np.ndarray, target: int) -> Answer:
-        """Everything behind the decisions on a batch of pairs."""
-        ends = (torch.from_numpy(np.ascontiguousarray(nodes, dtype=np.int64)) for nodes in (head, tail))
-        with self._lock:  # associations are kept in tables that threads share
-            answer: Answer = self.network(*ends, target, self.ready, self.knowledge)
-        return answer
+    def view(self, head: np.ndarray, tail: np.ndarray) -> PairView:
+        """What is seen of pairs, whichever relation is asked."""
+        with self._lock:  # two threads would prepare twice
+            prepared = self.prepared
+        return prepared.view(np.asarray(head, np.int64), np.asarray(tail, np.int64), self.knowledge)
+
+    def decision(self, view: PairView, target: int) -> Decision:
+        """The decision of a relation on pairs that were viewed."""
+        return decide(self.network.decisions[target], view, self.network.config.reasons)
 
     def logits(self, head: np.ndarray, tail: np.ndarray, target: int) -> np.ndarray:
-        """Uncalibrated logits of pairs of nodes, summed in double precision as in a record. float64 (B,)."""
-        weighed, n = self.answer(head, tail, target).weighed, self.network.config.reasons
-        best, worst = (
-            weighed.contribution.gather(1, at[:, :n]).double()
-            for at in (weighed.strongest_for, weighed.strongest_against)
-        )
-        start = weighed.baseline.detach().double() + weighed.pair.detach().double().sum(1)
-        logit = start + best.clamp(min=0).sum(1) + worst.clamp(max=0).sum(1)
-        result: np.ndarray = logit.numpy()
-        return result
+        """Uncalibrated logits of pairs of nodes. float64 (B,)."""
+        return self.decision(self.view(head, tail), target).logit
 
-    def reasons(self, head: np.ndarray, tail: np.ndarray, target: int, calibration: Calibration) -> ReasonArrays:
-        """The reasons of pairs of nodes."""
-        answer = self.answer(head, tail, target)
-        return ReasonArrays.from_answer(answer, self.network.config.reasons, calibration)
+    def profile_logits(self, view: PairView) -> np.ndarray:
+        """Uncalibrated logits of all target relations. float64 (B, Q)."""
+        return np.stack([self.decision(view, target).logit for target in self.network.targets], 1)
+
+    def reasons(self, view: PairView, target: int, calibration: Calibration) -> ReasonArrays:
+        """The reasons of pairs."""
+        return ReasonArrays.from_decision(view, self.decision(view, target), self.network.config.reasons, calibration)
 
     def removable(self, head: np.ndarray, tail: np.ndarray, target: int) -> Removable:
         """The possible reasons, which can be taken away."""
-        return RemovableReasons(self.answer(head, tail, target), self.network.config.reasons)
+        view = self.view(head, tail)
+        return RemovableReasons(view, self.decision(view, target), self.network.config.reasons)
 
-    def shuffled(self, seed: int) -> StagedPredictor:
-        """The same model with the entries of every parameter of stages 2 and 3 shuffled."""
-        network, generator = copy.deepcopy(self.network), torch.Generator().manual_seed(seed)
-        with torch.no_grad():
-            for part in (network.recognition, network.decision):
-                for parameter in part.parameters():
-                    order = torch.randperm(parameter.numel(), generator=generator)
-                    parameter.copy_(parameter.flatten()[order].reshape(parameter.shape))
-        return StagedPredictor(network, self.knowledge, self.candidates)
+    def shuffled(self, seed: int) -> DefaultPredictor:
+        """The same model with the entries of every array of stages 2 and 3 shuffled."""
+        rng = np.random.default_rng(seed)
+        arrays = {
+            name: value if name.startswith("recall.") else rng.permutation(value.ravel()).reshape(value.shape)
+            for name, value in self.network.arrays().items()
+        }
+        network = Network.from_arrays(self.network.config, self.network.targets, arrays)
+        return DefaultPredictor(network, self.knowledge, self.candidates)
 
-    def uniform(self) -> StagedPredictor:
+    def uniform(self) -> DefaultPredictor:
         """The same model with all associations of an end weighing the same."""
-        network = copy.deepcopy(self.network)
-        with torch.no_grad():
-            network.decision.sharpness.fill_(-torch.inf)  # σ = 0
-        return StagedPredictor(network, self.knowledge, self.candidates)
+        equal = {
+            target: replace(weights, sharpness=np.full_like(weights.sharpness, -np.inf))  # σ = 0
+            for target, weights in self.network.decisions.items()
+        }
+        return DefaultPredictor(replace(self.network, decisions=equal), self.knowledge, self.candidates)
 
-    @torch.inference_mode()
     def recognised(self, head: np.ndarray, tail: np.ndarray, target: int) -> np.ndarray:
-        """s_k of the pairs themselves, which no prediction uses. float64 (B,)."""
-        left, right = (torch.from_numpy(np.asarray(nodes, np.int64)) for nodes in (head, tail))
-        scores = self.network.recognition.scores(self.ready.views, left, right, *features(self.knowledge, head, tail))
-        result: np.ndarray = scores[:, target].double().numpy()
+        """r_k of the pairs themselves, which no prediction uses. float64 (B,)."""
+        head, tail = np.asarray(head, np.int64), np.asarray(tail, np.int64)
+        scores = self.prepared.recognition.scores(head, tail[:, None], self.knowledge)
+        result: np.ndarray = scores[:, 0, target].astype(np.float64)
         return result
 
-    def revised(self, verdicts: NumberedVerdicts) -> StagedPredictor:
-        """The same network with further known facts (right) and triples that are not recognised (wrong)."""
+    def revised(self, verdicts: NumberedVerdicts) -> DefaultPredictor:
+        """The same network with further known facts (right) and triples that are not recognised (wrong).
+
+        Mean scores stay those of the training facts.
+        """
         facts, nodes = self.knowledge.facts, self.knowledge.facts.nodes
         wrong = [triple for triple, right in verdicts.items() if not right]
         right = [triple for triple, right in verdicts.items() if right]
         known = facts.adding(_triples(right, facts.relations)) if right else facts
         index = TripleIndex(_triples(wrong, facts.relations), facts.relations, nodes) if wrong else None
         revised = replace(self, knowledge=replace(self.knowledge, facts=known, wrong=index))
-        revised.__dict__["ready"] = self.ready  # shared, with the lock over it
+        revised.__dict__["prepared"] = self.prepared
         return revised
 
 

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from cogstage.rationale.record import Prediction, Reason
-from cogstage.rationale.wording import in_words, opposes, pair_in_words
-from cogstage.relations import phrase
+from cogstage.rationale.wording import in_words, opposes, pair_in_words, status_in_words
 
 FOR, AGAINST = 2, 1  # sentences for and against at most
 TOO_SMALL = 0.005  # a share against the answer that would be shown as -0.00
 
 
 def prose(prediction: Prediction) -> list[str]:
-    """Two to five sentences: the answer, the strongest reasons for and against, and what it assumes."""
+    """Two to five sentences: the verdict, the strongest reasons for and against, and what it assumes."""
     p = prediction
-    question = f"{p.head.name} {phrase(p.relation)} {p.tail.name}"
-    if p.types_fit is False:
-        kinds = f"{p.head.type or 'a term'} and {p.tail.type or 'a term'}"
-        return [
-            f"The question whether {question} does not apply.",
-            f"No known fact of this relation joins terms of the types {kinds}, so no probability is given.",
-        ]
-    known = ", and it is a known fact of the training data" if p.known_fact else ""
-    sentences = [f"It is {p.verdict} that {question} (probability {p.probability:.2f}){known}."]
+    if p.verdict == "does not apply":
+        return [p.statement, "No known fact of this relation joins terms of these types, so no probability is given."]
+    sentences = [p.statement]
     speaking_for = [(reason.share, _sentence(reason, p, "for it")) for reason in p.reasons_for]
     if p.pair is not None and p.pair.ppmi_share > 0:
         words, share = pair_in_words(p)[0]
@@ -39,13 +32,7 @@ def prose(prediction: Prediction) -> list[str]:
 
 def _sentence(reason: Reason, p: Prediction, side: str) -> str:
     """One reason: its triple, whether it is known, and why it is relevant."""
-    if reason.known_fact:
-        standing = "It is known"
-    elif reason.recognised:
-        standing = f"The model assumes ({reason.relation_probability:.2f})"
-    else:
-        standing = f"The model considers it unlikely ({reason.relation_probability:.2f})"
-    likenesses = [
+    similarities = [
         f"{own.name} is similar to {asked.name}"
         for own, asked, association in (
             (reason.head, p.head, reason.head_association),
@@ -53,8 +40,8 @@ def _sentence(reason: Reason, p: Prediction, side: str) -> str:
         )
         if association is not None
     ]
-    why = f", and {' and '.join(likenesses)}" if likenesses else ""
+    why = f", and {' and '.join(similarities)}" if similarities else ""
     caution = (
         "; note that this relation contradicts the one in question" if side == "for it" and opposes(reason, p) else ""
     )
-    return f"{standing} that {in_words(reason)}{why}, which counts {side} ({reason.share:+.2f}){caution}."
+    return f"{in_words(reason)} ({status_in_words(reason)}){why}, which counts {side} ({reason.share:+.2f}){caution}."

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from cogstage.model.network import Answer
+from cogstage.model.decision import Decision, PairView
 
 
 class Removable(Protocol):
@@ -41,7 +41,7 @@ class Removable(Protocol):
         """The logits (B,) when only the assumptions in ``keep`` (B, P) are recognised."""
 
     def associations(self) -> tuple[np.ndarray, int]:
-        """Which association each assumption goes through (B, P), numbered from 0, and how many there are."""
+        """Which association each assumption goes through (B, P), numbered from 0, and how n_associations there are."""
 
     def decide_without_association(self, number: np.ndarray) -> np.ndarray:
         """The logits (B,) had one association per question not been recalled: weights are taken again."""
@@ -51,13 +51,14 @@ class Removable(Protocol):
 class RemovableReasons:
     """The possible reasons of the default model."""
 
-    answer: Answer
+    view: PairView
+    decision: Decision
     reasons: int  # n of the decision
 
     @property
     def _shape(self) -> tuple[int, int, int, int]:
-        b, kinds, many, relations = self.answer.score.shape
-        return b, kinds, many, relations
+        b, kinds, n_associations, relations = self.view.score.shape
+        return b, kinds, n_associations, relations
 
     def _spread(self, values: np.ndarray) -> np.ndarray:
         """(B, 2, N) or (B, 2, N, K) -> (B, P)."""
@@ -68,13 +69,13 @@ class RemovableReasons:
     @property
     def head(self) -> np.ndarray:
         """Node ids (B, P): the question's head, or its association."""
-        association, head = self.answer.association.numpy(), self.answer.head.numpy()
+        association, head = self.view.association, self.view.head
         return self._spread(np.stack([np.broadcast_to(head[:, None], association[:, 1].shape), association[:, 1]], 1))
 
     @property
     def tail(self) -> np.ndarray:
         """Node ids (B, P): the question's tail, or its association."""
-        association, tail = self.answer.association.numpy(), self.answer.tail.numpy()
+        association, tail = self.view.association, self.view.tail
         return self._spread(np.stack([association[:, 0], np.broadcast_to(tail[:, None], association[:, 0].shape)], 1))
 
     @property
@@ -85,16 +86,15 @@ class RemovableReasons:
     @property
     def score(self) -> np.ndarray:
         """c of the decision stage (B, P), above 0 for reasons for."""
-        contribution: np.ndarray = self.answer.weighed.contribution.double().numpy()
-        return contribution
+        return self.decision.contribution
 
     @property
     def share(self) -> np.ndarray:
         """c of the strongest, 0 elsewhere."""
-        score, weighed, n = self.score, self.answer.weighed, self.reasons
+        score, decision, n = self.score, self.decision, self.reasons
         share = np.zeros_like(score)
-        for positions, sign in ((weighed.strongest_for, 1.0), (weighed.strongest_against, -1.0)):
-            chosen = positions.numpy()[:, :n]
+        for positions, sign in ((decision.strongest_for, 1.0), (decision.strongest_against, -1.0)):
+            chosen = positions[:, :n]
             kept = np.take_along_axis(score, chosen, 1)
             np.put_along_axis(share, chosen, np.where(sign * kept > 0, kept, 0.0), axis=1)
         return share
@@ -102,7 +102,7 @@ class RemovableReasons:
     @property
     def recognised(self) -> np.ndarray:
         """Where the score of recognition is above that of NA. bool (B, P)."""
-        return self._spread(self.answer.score.numpy() > 0)
+        return self._spread(self.view.score > 0)
 
     def decide(self, keep: np.ndarray) -> np.ndarray:
         """The sum of the strongest that are left."""
@@ -112,26 +112,25 @@ class RemovableReasons:
         n = min(self.reasons, contribution.shape[1])
         ordered = np.sort(contribution, axis=1)
         strongest = ordered[:, -n:].clip(min=0).sum(1) + ordered[:, :n].clip(max=0).sum(1)
-        weighed = self.answer.weighed
-        logit: np.ndarray = float(weighed.baseline.detach()) + weighed.pair.double().numpy().sum(1) + strongest
+        logit: np.ndarray = self.decision.baseline + self.decision.pair.sum(1) + strongest
         return logit
 
     def associations(self) -> tuple[np.ndarray, int]:
         """Associations of the tail first, then those of the head."""
-        _, kinds, many, _ = self._shape
-        numbers = np.arange(kinds * many).reshape(kinds, many)
-        return self._spread(np.broadcast_to(numbers, self._shape[:3])), kinds * many
+        _, kinds, n_associations, _ = self._shape
+        numbers = np.arange(kinds * n_associations).reshape(kinds, n_associations)
+        return self._spread(np.broadcast_to(numbers, self._shape[:3])), kinds * n_associations
 
     def decide_without_association(self, number: np.ndarray) -> np.ndarray:
         """The weights of the other associations of that end grow to sum to 1 again."""
-        b, kinds, many, _ = self._shape
-        weight = self.answer.weighed.weight.double().numpy().reshape(b, kinds * many)
+        b, kinds, n_associations, _ = self._shape
+        weight = self.decision.weight.astype(np.float64).reshape(b, kinds * n_associations)
         rows = np.arange(b)
-        end = number // many
+        end = number // n_associations
         grown = np.where(
-            np.arange(kinds * many) // many == end[:, None],
+            np.arange(kinds * n_associations) // n_associations == end[:, None],
             1.0 / np.maximum(1.0 - weight[rows, number][:, None], 1e-12),
             1.0,
         )
         grown[rows, number] = 0.0
-        return self._logit(self.score * self._spread(grown.reshape(b, kinds, many)))
+        return self._logit(self.score * self._spread(grown.reshape(b, kinds, n_associations)))

@@ -1,17 +1,17 @@
-"""The JSON Schema of the prediction record, generated from its dataclasses and their docstrings."""
+"""The JSON Schema of the prediction record: pydantic reads the dataclasses, their docstrings describe the fields."""
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import re
-import types
-import typing
-from typing import Any
+from typing import Any, NoReturn
 
-from cogstage.rationale.record import SCHEMA_VERSION, Prediction
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import PydanticOmit
 
-_SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean"}
+from cogstage.graph.kept_examples import Example
+from cogstage.rationale import evidence
+from cogstage.rationale.record import SCHEMA_VERSION, Prediction, record_type
 
 
 def prediction_schema() -> dict[str, Any]:
@@ -28,48 +28,48 @@ def prediction_schema() -> dict[str, Any]:
 
 def record_schemas(prefix: str) -> dict[str, Any]:
     """The schema of every part of the record by name, referring to each other as ``prefix`` + name."""
-    definitions: dict[str, Any] = {}
-    _value(Prediction, definitions, prefix)
+    root = record_type().json_schema(
+        ref_template=prefix + "{model}", schema_generator=_PublicFields, mode="serialization"
+    )
+    definitions: dict[str, Any] = {**root.pop("$defs"), Prediction.__name__: root}
+    for name, definition in definitions.items():
+        cls = {"Prediction": Prediction, "Example": Example}.get(name) or getattr(evidence, name)
+        meaning = _attributes(cls)
+        properties = definition["properties"]
+        for field, value in properties.items():
+            value.pop("title", None)
+            value.pop("default", None)
+            value["description"] = meaning[field]
+        definition |= {"description": (cls.__doc__ or "").split("\n\n")[0].strip(), "required": list(properties)}
+        definition["additionalProperties"] = False
+        del definition["title"]
     definitions[Prediction.__name__]["properties"]["schema"] = {
         "const": SCHEMA_VERSION,
         "description": "Version of the record.",
     }
+    _add_derived(definitions[Prediction.__name__], definitions["ProfileEntry"]["properties"])
     return definitions
 
 
-def _object(cls: type, definitions: dict[str, Any], prefix: str) -> dict[str, Any]:
-    hints = typing.get_type_hints(cls)
-    names = [field.name for field in dataclasses.fields(cls) if not field.name.startswith("_")]
-    meaning = _attributes(cls)
-    return {
-        "type": "object",
-        "description": (cls.__doc__ or "").split("\n\n")[0].strip(),
-        "properties": {
-            name: _value(hints[name], definitions, prefix) | {"description": meaning[name]} for name in names
-        },
-        "required": names,
-        "additionalProperties": False,
+def _add_derived(record: dict[str, Any], entry: dict[str, Any]) -> None:
+    """Describe the fields that are written for readers of the file and computed again when a record is read."""
+    record["properties"] |= {
+        "verdict": entry["verdict"],
+        "contradicted_by": entry["contradicted_by"],
+        "statement": {"type": "string", "description": "The verdict in one sentence."},
     }
+    record["required"] = list(record["properties"])
+
+
+class _PublicFields(GenerateJsonSchema):
+    """Leaves out the function with which a record asks its model again."""
+
+    def callable_schema(self, schema: Any) -> NoReturn:
+        raise PydanticOmit
 
 
 def _attributes(cls: type) -> dict[str, str]:
     """Read the section Attributes of a docstring: the meaning of each field."""
-    found = re.search(r"\nAttributes\n-+\n(.*?)(?:\n\n[A-Z]\w+\n-+\n|$)", inspect.getdoc(cls) or "", re.S)
-    entries = re.findall(r"^(\w.*)\n((?:    .*\n?)+)", found[1] if found else "", re.M)
+    section = re.search(r"\nAttributes\n-+\n(.*?)(?:\n\n[A-Z]\w+\n-+\n|$)", inspect.getdoc(cls) or "", re.S)
+    entries = re.findall(r"^(\w.*)\n((?:    .*\n?)+)", section[1] if section else "", re.M)
     return {name: " ".join(text.split()) for names, text in entries for name in names.split(", ")}
-
-
-def _value(hint: Any, definitions: dict[str, Any], prefix: str) -> dict[str, Any]:
-    if hint in _SIMPLE:
-        return {"type": _SIMPLE[hint]}
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        if hint.__name__ not in definitions:
-            definitions[hint.__name__] = {}
-            definitions[hint.__name__] = _object(hint, definitions, prefix)
-        return {"$ref": f"{prefix}{hint.__name__}"}
-    if typing.get_origin(hint) is tuple:
-        return {"type": "array", "items": _value(typing.get_args(hint)[0], definitions, prefix)}
-    if typing.get_origin(hint) in (types.UnionType, typing.Union):
-        choices = [_value(part, definitions, prefix) for part in typing.get_args(hint) if part is not type(None)]
-        return {"anyOf": [*choices, {"type": "null"}]}
-    raise TypeError(f"no JSON form for {hint}")

@@ -7,22 +7,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cogstage.errors import UsageError
-from cogstage.rationale.discover import discover
+from cogstage.rationale.discover import rank_candidates, ranked_records
+from cogstage.rationale.filters import Filter
 from cogstage.rationale.record import Prediction
+from cogstage.rationale.verdict import Profiles
+from cogstage.rationale.wording import chance
+from cogstage.relations import phrase
 
 if TYPE_CHECKING:
     from cogstage.estimator import CogStage
 
 EFFECT, USE = "causes", "may_treat"
-LIKELY = 0.5  # probability from which a predicted use is taken for one
 
 
-def is_indication(model: CogStage, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
-    """Whether each drug is used for the disorder, as a known fact or as the model predicts: (M,), (M,) -> (M,) bool."""
-    check_indications(model, EFFECT)
-    number = np.full(len(head), model.all_relations.index(USE))
-    known = model.facts.contains(head, number, tail)
-    used: np.ndarray = known | (model.probabilities(head, tail, USE) >= LIKELY)
+def is_indication(profiles: Profiles) -> np.ndarray:
+    """Whether each drug is held to treat the disorder rather than to cause it. bool (B,).
+
+    A known *causes* fact is no indication, nor is a pair for which *causes* is likelier than a use that is not known.
+    """
+    use, effect = (profiles.relations.index(name) for name in (USE, EFFECT))
+    likelier = profiles.known[:, use] | (profiles.logit[:, use] >= profiles.logit[:, effect])
+    used: np.ndarray = profiles.holds(USE) & ~profiles.holds(EFFECT) & likelier
     return used
 
 
@@ -37,36 +42,37 @@ def check_indications(model: CogStage, relation: str) -> None:
 
 
 def discover_effects(
-    model: CogStage, head: int | None = None, tail: int | None = None, top: int = 20, **options: Any
+    model: CogStage,
+    head: int | None = None,
+    tail: int | None = None,
+    top: int = 20,
+    k: int | None = 0,
+    choose: Filter | None = None,
+    base_rate: float = 0.5,
+    **options: Any,
 ) -> tuple[list[Prediction], list[Prediction]]:
     """What a drug (or which drugs an event) might be caused by, indications left out; and those that were left out.
 
-    The second list holds the indications that would have ranked among the first ``top``, as predictions of may_treat.
-    ``options`` are those of :func:`cogstage.rationale.discover.discover`.
+    The second list holds the indications that the log-odds of *causes* alone would have put among the first ``top``.
+    ``options`` are those of :func:`cogstage.rationale.discover.rank_candidates`.
     """
     check_indications(model, EFFECT)
-    wanted, size = 4 * top, len(model.vocabulary)
-    while True:
-        found = discover(model, EFFECT, head, tail, wanted, **options)
-        index = model.vocabulary.index
-        heads, tails = (np.array([index[getattr(p, end).key] for p in found], np.int64) for end in ("head", "tail"))
-        used = is_indication(model, heads, tails)
-        kept = np.flatnonzero(~used)
-        if len(kept) >= top or len(found) < wanted or wanted >= size:
-            break
-        wanted = min(2 * wanted, size)
-    last = int(kept[top - 1]) if len(kept) >= top else len(found)
-    out = np.flatnonzero(used[:last])
-    left_out = model.predict_batch(heads[out], tails[out], USE, 0) if len(out) else []
-    return [found[row] for row in kept[:top].tolist()], left_out
+    best, omitted = rank_candidates(model, EFFECT, head, tail, top, leave_out=is_indication, **options)
+    left_out = ranked_records(model, EFFECT, head, tail, omitted, 0, None, base_rate)
+    return ranked_records(model, EFFECT, head, tail, best, k, choose, base_rate), left_out
 
 
 def left_out_text(left_out: list[Prediction], by_head: bool) -> str:
-    """Which indications were left out, in one line."""
+    """Which indications were left out, in one line, each with the probabilities of use and effect."""
     if not left_out:
         return "no indications among these candidates"
-    named = [
-        f"{(p.tail if by_head else p.head).name} ({'known' if p.known_fact else f'predicted {p.probability:.2f}'})"
-        for p in left_out
-    ]
+    named = [f"{(p.tail if by_head else p.head).name} ({use_and_effect(p)})" for p in left_out]
     return f"left out as indications: {', '.join(named)}"
+
+
+def use_and_effect(prediction: Prediction) -> str:
+    """The probabilities of use and effect that the profile of a pair holds: "may treat 0.97, known; causes 0.61"."""
+    entries = {entry.relation: entry for entry in prediction.profile}
+    known = ", known" if entries[USE].known_fact else ""
+    probabilities = [f"{phrase(name)} {chance(entries[name].probability)}" for name in (USE, EFFECT)]
+    return f"{probabilities[0]}{known}; {probabilities[1]}"

@@ -6,27 +6,35 @@ from collections.abc import Sequence
 
 from cogstage.graph.kept_examples import Example
 from cogstage.rationale.record import Association, Prediction, Reason
-from cogstage.rationale.wording import estimate_in_words, opposes, order_in_words, pair_in_words, signal_in_words
+from cogstage.rationale.wording import (
+    estimate_in_words,
+    in_words,
+    opposes,
+    order_in_words,
+    pair_in_words,
+    signal_in_words,
+    status_in_words,
+    verdict_words,
+)
 from cogstage.relations import phrase
 
 WIDTH = 64  # of the column of triples
 
 
 def prediction_text(prediction: Prediction) -> str:
-    """One prediction: the answer, then baseline, counts of the pair, reasons for and against, and their sum."""
+    """One prediction: the verdict, all relations of the pair, then the sum of the relation in question."""
     p = prediction
-    known = "; the pair is a training fact" if p.known_fact else ""
-    question = f"{p.head.name} {phrase(p.relation)} {p.tail.name}"
-    if p.types_fit is False:
-        return f"{question}: not applicable; {phrase(p.relation)} does not join {p.head.type} and {p.tail.type}\n"
-    lines = [f"{question}: {p.probability:.3f} ({p.verdict}{known})"]
+    lines = [p.statement, *profile_lines(p)]
+    if p.verdict == "does not apply":
+        return "\n".join(lines) + "\n"
+    lines.append(f"  why: {p.head.name} {phrase(p.relation)} {p.tail.name}")
     lines.append(_line("baseline", p.baseline))
     lines += [_line(words, share) for words, share in pair_in_words(p)]
     for title, reasons in (("for", p.reasons_for), ("against", p.reasons_against)):
         if reasons:
             lines.append(f"  {title}")
         for reason in reasons:
-            lines.append(_line("  " + _triple(reason), reason.share, _details(p, reason)))
+            lines.append(_line("  " + in_words(reason), reason.share, _details(p, reason)))
             lines += [f"      {example_text(example)}" for example in reason.examples]
     if not p.reasons_for and not p.reasons_against:
         lines.append("  no reasons: nothing was recognised, or no reason passes the filter")
@@ -39,6 +47,16 @@ def prediction_text(prediction: Prediction) -> str:
     if p.signal is not None:
         lines.append(f"  counts alone: {signal_in_words(p.signal)}")
     return "\n".join(lines) + "\n"
+
+
+def profile_lines(prediction: Prediction) -> list[str]:
+    """All relations of the pair with probability, log-odds and verdict, the strongest first."""
+    width = max(len(phrase(entry.relation)) for entry in prediction.profile)
+    lines = [f"  relations of the pair (for {100 * prediction.base_rate:g} % true pairs)"]
+    for entry in prediction.profile:
+        figures = " " * 15 if entry.verdict == "does not apply" else f"{entry.probability:.3f}  {entry.logit:>+8.3f}"
+        lines.append(f"    {phrase(entry.relation):<{width}}  {figures}  {verdict_words(entry)}")
+    return lines
 
 
 def example_text(example: Example) -> str:
@@ -56,10 +74,11 @@ def ranking_text(predictions: Sequence[Prediction], by_head: bool) -> str:
     width = max(len(question), *(len(name) for name in names))
     signals = any(entry.signal is not None for entry in predictions)
     lines = [f"{'#':>4}  {question:<{width}}  log-odds" + ("  IC (95 % interval)" if signals else "")]
-    for rank, (name, entry) in enumerate(zip(names, predictions, strict=True), start=1):
-        known = "  known fact" if entry.known_fact else ""
+    for number, (name, entry) in enumerate(zip(names, predictions, strict=True), start=1):
+        rank = entry.rank or number
+        verdict = f"  {verdict_words(entry.profile_entry)}"
         ic = "" if not signals else f"  {'-' if entry.signal is None else estimate_in_words(entry.signal.ic):<22}"
-        lines.append(f"{rank:>4}  {name:<{width}}  {entry.logit:>+8.2f}{ic}{known}".rstrip())
+        lines.append(f"{rank:>4}  {name:<{width}}  {entry.logit:>+8.2f}{ic}{verdict}")
     return "\n".join(lines) + "\n"
 
 
@@ -67,12 +86,8 @@ def _line(label: str, value: float, details: str = "") -> str:
     return f"  {label:<{WIDTH}} {value:>+8.3f}" + (f"   {details}" if details else "")
 
 
-def _triple(reason: Reason) -> str:
-    return f"{reason.head.name} {phrase(reason.relation)} {reason.tail.name}"
-
-
 def _details(prediction: Prediction, reason: Reason) -> str:
-    parts = [reason.status if reason.known_fact else f"{reason.status} ({reason.relation_probability:.2f})"]
+    parts = [status_in_words(reason)]
     if opposes(reason, prediction):
         parts.append("opposite relation")
     for term, end, question in (
@@ -80,7 +95,7 @@ def _details(prediction: Prediction, reason: Reason) -> str:
         (reason.tail, reason.tail_association, prediction.tail),
     ):
         if end is not None:
-            parts.append(f"{term.name} is similar to {question.name} ({end.likeness:.2f}{_together(end)})")
+            parts.append(f"{term.name} is similar to {question.name} ({end.similarity:.2f}{_together(end)})")
     if reason.order is not None:
         parts.append(order_in_words(reason.order, reason.head, reason.tail))
     return "; ".join(parts)
