@@ -18,21 +18,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import torch
+from cogstage.training.staged import PairInputs, StagedTraining
 from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from benchmarks.harness import parser, report
 from benchmarks.studies import study_folder
+from cogstage.evaluation.populations import Populations, populations
 from cogstage.model.config import Config
 from cogstage.model.decision import Decision, WeighedReasons
 from cogstage.model.network import PreparedRecognition
 from cogstage.model.recognition import features
 from cogstage.training.fitting import one_thread, prepare
 from cogstage.training.sampling import PairBatch
-from cogstage.training.staged import PairInputs, StagedTraining
-from cogstage.triples import TripleIndex, Triples, usual_types
 
 Figures = dict[str, float]  # a row of the table, of one seed
 MEASURED = 500  # dev pairs per relation whose reasons are counted
@@ -55,7 +54,7 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("--folder", help="Folder of finished seeds (default: below --out).")
     asked = options.parse_args(argv)
     graph, data, base = _inputs(asked)
-    contrasts = _contrasts(graph, data, asked.dataset)
+    contrasts = _contrasts(graph, data)
     rows: dict[str, list[Figures]] = {}
     with study_folder(asked, "ablation") as folder:
         for seed in range(1 if asked.quick else asked.seeds):
@@ -81,32 +80,20 @@ def _printed(seed: int, found: Iterator[tuple[str, Figures]]) -> Iterator[tuple[
         yield name, figures
 
 
-def _contrasts(graph: Any, data: Any, folder: Path | None) -> dict[str, PairBatch]:
-    """Dev facts against hard negatives, where the data set's folder has them, and against facts of other relations."""
-    facts, relations = data.facts("dev"), len(data.relations)
-    known = TripleIndex(Triples.join([data.facts("train"), facts]), relations, data.n_nodes)
-    usual = usual_types(graph.vocabulary.type, data.facts("train"), relations)
-    pairs = np.unique(np.concatenate([[facts.head, facts.tail], [facts.tail, facts.head]], axis=1), axis=1)
-    others = ~known.relations_of(*pairs)[:, :relations]
-    if usual is not None:
-        others &= usual.allowed(*pairs)[:, :relations]
-    found: dict[str, list[np.ndarray]] = {"against other relations": [], "against hard negatives": []}
-    for number, name in enumerate(data.relations):
-        own = facts.relation == number
-        positives = np.stack([facts.head[own], facts.tail[own]])
-        found["against other relations"].append(_labelled(positives, pairs[:, others[:, number]], number))
-        if folder is not None:
-            table = pq.read_table(folder / "negatives" / "hard" / name / "dev.parquet")
-            hard = np.stack([table["head_id"].to_numpy(), table["tail_id"].to_numpy()])
-            found["against hard negatives"].append(_labelled(positives, hard, number))
-    return {kind: _batch(np.concatenate(parts, axis=1)) for kind, parts in found.items() if parts}
+def _contrasts(graph: Any, data: Any) -> dict[str, PairBatch]:
+    """Dev facts against hard negatives, and against facts of other relations."""
+    found = populations(graph, data, "dev")
+    kinds = {"against other relations": "other", "against hard negatives": "hard"}
+    return {title: _batch(np.concatenate(_rows(found, kind), axis=1)) for title, kind in kinds.items()}
 
 
-def _labelled(positives: np.ndarray, negatives: np.ndarray, relation: int) -> np.ndarray:
-    """Head, tail, relation and label of pairs (4, n)."""
-    both = np.concatenate([positives, negatives], axis=1)
-    label = np.arange(both.shape[1]) < positives.shape[1]
-    return np.concatenate([both, np.full_like(label, relation, dtype=np.int64)[None], label[None]])
+def _rows(found: Populations, kind: str) -> list[np.ndarray]:
+    """Head, tail, relation and label of the pairs of each relation (4, n)."""
+    rows = []
+    for number, name in enumerate(found.relations):
+        head, tail, label = found.pairs(kind, name)
+        rows.append(np.stack([head, tail, np.full_like(head, number), label]))
+    return rows
 
 
 def _batch(rows: np.ndarray) -> PairBatch:

@@ -29,10 +29,10 @@ DATA_STAGES = 4  # up to the data set
 MEMORY_LIMIT_MB = 16 * 1024
 ASKED, EXAMPLES = 500, 5  # test pairs whose rationales are checked against the rules; those that are shown
 # Shortened from 12 passes over the nodes, 12 over the facts and 4 epochs, which take some 25 minutes of an idle core.
-TRAINING = {"recall_passes": "1", "recognition_passes": "2", "decision_epochs": "1"}
+TRAINING = {"recognition_passes": "2", "decision_epochs": "1"}
 QUICK = Plan(terms=1_500, groups=12, patients=600, notes=5, table=0.05)
 QUICK_TRAINING = {
-    **{"recall_passes": "1", "recognition_passes": "6", "decision_epochs": "1"},
+    **{"recognition_passes": "6", "decision_epochs": "1"},
     **{"dimension": "32", "tower": "32", "associations": "8", "decision_steps": "0", "folds": "2"},
 }
 

@@ -21,9 +21,9 @@ from benchmarks.harness import ONE_THREAD, ROOT, parser, report
 from benchmarks.measured_command import disk_mb, run_measured
 from benchmarks.planted import ARGUMENTS, TYPES
 
-NO_ITERATIONS = "import cogstage.model.fast.svd as svd; svd.ITERATIONS = 0; "
+NO_ITERATIONS = "import cogstage.model.recall as recall; recall.POWER_ITERATIONS = 0; "
 RUN = "from cogstage.cli.main import run; run()"
-SHORT = {"recall_passes": 1, "recognition_passes": 1, "decision_epochs": 1, "decision_steps": 0}
+SHORT = {"recognition_passes": 1, "decision_epochs": 1, "decision_steps": 0}
 WITHIN = 0.5  # share of the drawn edges that join terms of one topic
 BLOCK = 1 << 20  # edges drawn together
 

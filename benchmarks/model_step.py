@@ -1,4 +1,4 @@
-"""Predictions with all their reasons, in batches and one at a time, beside the literal form in plain torch."""
+"""Predictions with all their reasons, in batches and one at a time, beside decisions without records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.harness import add_ratios, measured, parser, report, run_side, s
 RELATIONS = 5
 FULL = {"terms": 8_000, "edges": 400_000, "pairs": 8_192}
 QUICK = {"terms": 1_500, "edges": 30_000, "pairs": 256}
-BRIEFLY = {"recall_passes": 0, "recognition_passes": 4, "folds": 0, "decision_epochs": 1, "decision_steps": 0}
+BRIEFLY = {"recognition_passes": 4, "folds": 0, "decision_epochs": 1, "decision_steps": 0}
 
 
 def _model(terms: int, edges: int) -> tuple[Any, Any]:
@@ -45,17 +45,12 @@ def predict(terms: int, edges: int, pairs: int) -> dict[str, Any]:
     return {**took, "single_ms": 1000 * float(np.median(single))}
 
 
-def plainly(terms: int, edges: int, pairs: int) -> dict[str, Any]:
-    """The same decisions with the literal recognition, without records."""
-    import torch
-
-    from cogstage.model.recognition import Recognition
-
+def logits(terms: int, edges: int, pairs: int) -> dict[str, Any]:
+    """The same decisions without records."""
     model, dataset = _model(terms, edges)
     head, tail = _asked(dataset, pairs)
     model.predict_batch(head, tail, "may_treat", 0)
-    Recognition.recognise = Recognition.recognise_plainly  # type: ignore[method-assign]
-    with torch.inference_mode(), measured() as took:
+    with measured() as took:
         for at in range(0, pairs, 512):
             model.predictor.logits(head[at : at + 512], tail[at : at + 512], 0)
     return {**took, "single_ms": None}
@@ -66,7 +61,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parser(__doc__).parse_args(argv)
     size = QUICK if options.quick else FULL
     rows = []
-    for label, function in (("records with all reasons", "predict"), ("plain torch, no records", "plainly")):
+    for label, function in (("records with all reasons", "predict"), ("decisions, no records", "logits")):
         side = run_side(f"benchmarks.model_step:{function}", size)
         rate = size["pairs"] / side["cpu_seconds"]
         more = {"pairs per processor second": rate, "one pair ms": side["result"]["single_ms"]}

@@ -97,10 +97,10 @@ def told_apart(plan: dict[str, Any], order: bool) -> dict[str, Any]:
     from cogstage.graph.build import build_graph
     from cogstage.graph.cooccurrence import Graph
     from cogstage.graph.options import BuildOptions
-    from cogstage.knowledge.auroc import auroc
     from cogstage.knowledge.build import build_dataset
     from cogstage.knowledge.hold_out import HoldOut
     from cogstage.knowledge.table import facts_from_table
+    from cogstage.statistics import auroc
     from cogstage.tables import read_rows
 
     with tempfile.TemporaryDirectory() as temporary:

@@ -38,7 +38,7 @@ def train(
 
     counted, data = (Graph.load(graph), Dataset.load(dataset)) if graph else planted(Plan())
     torch.manual_seed(seed)
-    training = PaperTraining(PaperConfig(**settings), counted.lazy_ppmi(), data.for_fitting(), relation)
+    training = PaperTraining(PaperConfig(**settings), counted.ppmi(), data.for_fitting(), relation)
     lines: list[dict[str, Any]] = []
     spent, above = 0.0, 0
     for number in range(training.pretraining + epochs):

@@ -50,7 +50,7 @@ def train(
     torch.manual_seed(0)
     kind = {"fast": FastPaperNetwork, "plain": PaperNetwork}[form]
     network = kind(config, graph.n_nodes, RELATIONS, 0, triples)
-    training = PaperTraining(config, graph.lazy_ppmi(), dataset.for_fitting(), "may_treat", network)
+    training = PaperTraining(config, graph.ppmi(), dataset.for_fitting(), "may_treat", network)
     rng, alone = np.random.default_rng(0), Processes()
     nodes, named, pairs = (
         list(draw(rng)) for draw in (training.batches.recall, training.batches.recognition, training.batches.pairs)

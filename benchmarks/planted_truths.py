@@ -47,7 +47,7 @@ def hospital_data(folder: Path, plan: Plan) -> tuple[Graph, Dataset]:
 
 def rules_auroc(hospital: Hospital, graph: Graph, data: Dataset, split: str = "test") -> dict[str, float]:
     """The AUROC of the rules by relation: what is known of the hospital and not of single facts."""
-    from cogstage.knowledge.auroc import auroc
+    from cogstage.statistics import auroc
 
     number, found = np.array([int(concept[1:]) for concept in graph.vocabulary.term]), {}
     for relation in data.relations:

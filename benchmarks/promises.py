@@ -33,7 +33,7 @@ def check(model: Any, data: Any, relation: str, split: str) -> dict[str, Any]:
     for at in range(0, len(pairs), BATCH):
         head, tail = pairs.head[at : at + BATCH], pairs.tail[at : at + BATCH]
         logit = model.logits(head, tail, relation)
-        arrays = model.predictor.reasons(head, tail, target, calibration)
+        arrays = model.predictor.reasons(model.predictor.view(head, tail), target, calibration)
         assert arrays.pair_share is not None
         start = arrays.baseline + arrays.pair_share.sum(1)
         worst_sum = max(worst_sum, float(np.abs(start + arrays.share.sum(1) - logit).max()))

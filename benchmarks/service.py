@@ -194,7 +194,7 @@ def untrained_model(out: str, terms: int = 2_000, facts: int = 200) -> None:
     from cogstage.estimator import CogStage
 
     graph, dataset = planted(Plan(terms=terms, edges=30 * terms, topics=20, facts=facts))
-    little = {"folds": 0, "recall_passes": 1, "recognition_passes": 1, "decision_epochs": 1, "decision_steps": 1}
+    little = {"folds": 0, "recognition_passes": 1, "decision_epochs": 1, "decision_steps": 1}
     CogStage("may_treat", **little).fit(graph, dataset, time_limit=1e-3).save(out)
 
 

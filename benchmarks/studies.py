@@ -107,7 +107,7 @@ def comparison_rows(result: Comparison, dataset: str, metric: str = "auroc") -> 
 def part_auroc(result: Comparison, dataset: str, method: str, relation: str, part: np.ndarray) -> float | None:
     """The mean AUROC over seeds on some of the split's pairs (``part``, (M,) bool); None where a label is missing."""
     from cogstage.evaluation.comparison_folder import CellKey, ComparisonFolder
-    from cogstage.knowledge.auroc import auroc
+    from cogstage.statistics import auroc
 
     cells, found = ComparisonFolder(result.folder).split(result.split), []
     for seed in result.seeds(dataset, method, relation):

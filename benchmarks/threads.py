@@ -42,7 +42,7 @@ def steps(count: int, terms: int, edges: int, limited: bool) -> dict[str, Any]:
 
     graph, dataset = planted(Plan(terms=terms, edges=edges, topics=max(4, terms // 130), facts=400, relations=5))
     torch.manual_seed(0)
-    training = PaperTraining(PaperConfig(), graph.lazy_ppmi(), dataset.for_fitting(), "may_treat")
+    training = PaperTraining(PaperConfig(), graph.ppmi(), dataset.for_fitting(), "may_treat")
     batches = training.batches.pairs(np.random.default_rng(0))
     with one_thread() if limited else nullcontext():
         training.pair_step(batches[0], Processes())
@@ -56,14 +56,15 @@ def start(count: int, terms: int, edges: int, limited: bool) -> dict[str, Any]:
     """The start of a training of the default model: an SVD for the vectors of recall, and one per fold for facts."""
     from benchmarks.planted import Plan, planted
     from cogstage.model.config import Config
-    from cogstage.training.fitting import one_thread, prepare
+    from cogstage.training.default import DefaultTraining
+    from cogstage.training.fitting import one_thread
 
     graph, dataset = planted(Plan(terms=terms, edges=edges, topics=max(4, terms // 130), facts=400, relations=5))
     with one_thread() if limited else nullcontext():
-        prepare(graph, dataset.for_fitting(), [0], Config(), 0)
+        DefaultTraining(graph, dataset.for_fitting(), [0], Config(), 0)
         with measured() as took:
             for _ in range(count // 2):
-                prepare(graph, dataset.for_fitting(), [0], Config(), 0)
+                DefaultTraining(graph, dataset.for_fitting(), [0], Config(), 0)
     return dict(took)
 
 

@@ -64,7 +64,7 @@ def macro_auroc(
     model: CogStage, data: Dataset, split: str, end: str = "head", nodes: np.ndarray | None = None
 ) -> dict[str, Any]:
     """AUROC by relation and on average, and of how many pairs: all, or those whose ``end`` is one of ``nodes``."""
-    from cogstage.knowledge.auroc import auroc
+    from cogstage.statistics import auroc
 
     found: dict[str, float | None] = {}
     count = 0

@@ -26,7 +26,7 @@ def iteration(preset: str, associations: int, relations: int, dimension: int, re
     if preset == "paper":
         from cogstage.training.paper import PaperTraining
 
-        training = PaperTraining(config, graph.lazy_ppmi(), view, view.relations[0])  # type: ignore[arg-type]
+        training = PaperTraining(config, graph.ppmi(), view, view.relations[0])  # type: ignore[arg-type]
         nodes, facts, pairs = (
             training.batches.recall(rng),
             training.batches.recognition(rng),
@@ -39,13 +39,18 @@ def iteration(preset: str, associations: int, relations: int, dimension: int, re
             training.recognition_step(first, Processes())
             training.pair_step(pairs[0], Processes())
     else:
-        from cogstage.training.fitting import prepare
+        from torch.nn.functional import binary_cross_entropy_with_logits
 
-        staged = prepare(graph, view, [0], config.replace(tower=dimension), 0)  # type: ignore[arg-type]
-        batch = next(part for part in staged.sampler.pair_batches(rng) if len(part) == BATCH)
+        from cogstage.training.default import DefaultTraining, sight
+
+        default = DefaultTraining(graph, view, [0], config.replace(tower=dimension), 0)  # type: ignore[arg-type]
+        rows = default.sampler.pair_batches(0, rng)[0]
+        chosen, module = default.sampler.train[0][rows], default._decisions[0]
+        prepared, label = default._prepared(-1), torch.from_numpy(chosen.label)
 
         def one() -> None:
-            staged._pair_loss(batch).backward()  # type: ignore[no-untyped-call]
+            loss = binary_cross_entropy_with_logits(module(*sight(prepared, chosen)), label)
+            loss.backward()  # type: ignore[no-untyped-call]
 
     one()  # what is set up once does not count
     return best_of(one, repeats)

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from benchmarks.planted import planted_communities, two_communities
+from benchmarks.planted import Plan, planted, planted_communities, two_communities
 
 from cogstage.baselines import resolver
 from cogstage.baselines.classifier import Training
@@ -14,9 +14,10 @@ from cogstage.baselines.edge_weights import edge_matrix
 from cogstage.baselines.encoders.line import EdgeTraining, LineEncoder
 from cogstage.baselines.encoders.repel import RepelEncoder
 from cogstage.baselines.encoders.svd import SvdEncoder
-from cogstage.baselines.fresh import FreshTraining
+from cogstage.baselines.fresh import CoOccurring, FreshTraining
 from cogstage.knowledge.dataset import Dataset, Pairs
-from cogstage.triples import Triples
+from cogstage.training.sampling import TripleBatch
+from cogstage.triples import Triples, usual_types
 
 
 def turned(pairs: Pairs) -> Pairs:
@@ -113,3 +114,24 @@ def test_svd_weighs_by_the_root_of_the_singular_values(power: float) -> None:
     assert np.allclose(np.linalg.norm(vectors, axis=0), exact.S[:4] ** power, rtol=1e-3)
     gram = (exact.U[:, :2] * exact.S[:2] ** (2 * power)) @ exact.U[:, :2].T
     assert np.allclose(vectors[:, :2] @ vectors[:, :2].T, gram, atol=1e-2)
+
+
+def test_co_occurring_negatives_are_edges_that_no_training_fact_joins() -> None:
+    graph, data = planted(Plan(relations=3))
+    view, facts = data.for_fitting(), data.facts("train")
+    types = usual_types(graph.vocabulary.type, facts, len(data.relations))
+    together, rng = CoOccurring(graph, view, types), np.random.default_rng(0)
+    drawn = together.draw(np.repeat([0, 1, 2], 400), rng)
+    known = {frozenset(pair) for pair in zip(facts.head.tolist(), facts.tail.tolist(), strict=True)}
+    edges = {frozenset(pair) for pair in zip(graph.source.tolist(), graph.target.tolist(), strict=True)}
+    assert len(drawn) == 1200
+    for head, relation, tail in drawn.tolist():
+        own = facts.relation == relation
+        assert frozenset((head, tail)) in edges - known
+        assert head in facts.head[own]
+        assert tail in facts.tail[own]
+    batch = TripleBatch(np.array([[1, 0, 2]]), np.ones(1, np.float32), np.ones(1, np.float32))
+    whole = together.add(batch, np.zeros(5), rng)
+    assert whole.label.tolist() == [1, 0, 0, 0, 0, 0]
+    assert whole.weight.tolist() == [1] * 6
+    assert set(whole.triples[:, 1].tolist()) == {0}

@@ -77,7 +77,9 @@ def test_tables_and_plots_are_written(finished: Comparison) -> None:
     assert "| SVD + DistMult | **" in markdown
     assert "time (s) | CPU (s) | memory (MB)" in markdown
     latex = (finished.folder / "test" / "table.tex").read_text()
-    assert latex.count("\\begin{tabular}") == latex.count("\\end{tabular}") == 3
+    assert (
+        latex.count("\\begin{tabular}") == latex.count("\\end{tabular}") == 6
+    )  # two F1s, AUROC, averages, populations, which relation
     assert "may\\_treat" in latex
     rows = list(csv.DictReader(io.StringIO((finished.folder / "test" / "table.csv").read_text())))
     f1 = {(r["method"], r["relation"]): float(r["mean"]) for r in rows if r["metric"] == "f1"}

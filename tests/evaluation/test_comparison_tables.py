@@ -17,10 +17,10 @@ from cogstage.errors import CogstageError
 from cogstage.evaluation.compare import dataset_name
 from cogstage.evaluation.comparison_folder import CellKey, ComparisonFolder
 from cogstage.evaluation.methods import GROUPS, expand, find, is_baseline, title
-from cogstage.evaluation.metrics import score
+from cogstage.evaluation.metrics import replicate_metrics, score
 from cogstage.evaluation.results import MACRO, Comparison
-from cogstage.evaluation.significance import interval, replicate_metrics
 from cogstage.evaluation.tables import significance_mark
+from cogstage.statistics import interval
 
 QUALITY = {"degree": 0.0, "svd+distmult": 1.0, "line+ntn": 0.97, "cogstage": 2.0, "cogstage-closed": 0.3}
 

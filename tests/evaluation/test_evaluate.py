@@ -25,7 +25,8 @@ class Oracle:
     relations = ("may_treat", "causes")
 
     def __init__(self, data: Dataset, size: int = 100) -> None:
-        self.vocabulary = planted_communities(100)[0].vocabulary
+        self.graph = planted_communities(100)[0]
+        self.vocabulary = self.graph.vocabulary
         self.all_relations = data.relations
         self.facts = TripleIndex(data.facts("train"), len(data.relations), data.n_nodes)
         self._size = size
@@ -57,6 +58,8 @@ def test_figures(data: Dataset) -> None:
         low, high = found["metrics"][name]["interval"]
         assert low - 1e-9 <= value <= high + 1e-9
     assert found["metrics"]["ece"]["value"] == pytest.approx(0.2)
+    assert found["metrics"]["f1_balanced"]["value"] == pytest.approx(expected["f1"])  # said yes as often as true
+    assert result["contraindicated"] is None  # the data have no such relation
     assert 0 < found["metrics"]["mrr"]["value"] < 0.2  # all tails of a community are tied
     assert json.loads(json.dumps(result)) == result
     shown = figures_table(result)

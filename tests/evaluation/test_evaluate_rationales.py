@@ -9,6 +9,7 @@ import pytest
 from small_model import save_small_data, small_model
 
 from cogstage.cli.main import run
+from cogstage.rationale.record import Prediction
 
 
 def test_evaluate_with_rationales_and_a_second_seed(
@@ -45,7 +46,8 @@ def test_cases_by_seed_in_every_form(
             run([*base, "--output-format", form])
         assert not ended.value.code
         printed[form] = capsys.readouterr().out
-    assert "predicted" in printed["text"]
+    statements = [Prediction.from_json(line).statement for line in printed["jsonl"].splitlines()]
+    assert all(f"{statement} The held-out answer is" in printed["text"] for statement in statements)
     assert "### Case 2" in printed["markdown"]
     assert r"\bottomrule" in printed["latex"]
     assert "</html>" in printed["html"]

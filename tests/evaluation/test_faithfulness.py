@@ -20,19 +20,19 @@ from cogstage.evaluation.faithfulness import (
 )
 from cogstage.evaluation.stability import ablations, jaccard, stability
 from cogstage.rationale.explain import ReasonArrays
-from cogstage.rationale.predictor import StagedPredictor
+from cogstage.rationale.predictor import DefaultPredictor
 
 HEAD, TAIL = np.array([4, 10]), np.array([7, 133])
 
 
 def before_reasons(model: CogStage, row: int) -> float:
-    """b + δ·PPMI(h,t) + ε·max(0, cos(υ_h, υ_t)) of the first relation."""
+    """b + η·PPMI(h,t) + ε·max(0, cos(υ_h, υ_t)) of the first relation."""
     network, h, t = model.fitted.network, HEAD[row], TAIL[row]
-    together, beside = network.decision.pair[0].tolist()  # type: ignore[union-attr]
-    one, other = network.recall.term.detach().double().numpy()[[h, t]]  # type: ignore[union-attr]
+    together, beside = network.decisions[0].pair.tolist()
+    one, other = network.term.astype(float)[[h, t]]
     cosine = one @ other / np.linalg.norm(one) / np.linalg.norm(other)
     ppmi = float(model.fitted.counts.ppmi(HEAD[[row]], TAIL[[row]])[0])
-    return network.decision.bias[0].item() + together * ppmi + beside * max(0.0, cosine)  # type: ignore[union-attr]
+    return float(network.decisions[0].bias) + together * ppmi + beside * max(0.0, cosine)
 
 
 def literal_logit(bias: float, contributions: list[float], n: int) -> float:
@@ -55,23 +55,23 @@ def test_not_recognised_means_the_next_reason_steps_in(model: CogStage) -> None:
 
 def test_not_recalled_means_the_weights_are_taken_again(model: CogStage) -> None:
     """Without one association, the softmax over the others of its end; everything else stays."""
-    assert isinstance(model.predictor, StagedPredictor)
-    answer = model.predictor.answer(HEAD, TAIL, 0)
+    assert isinstance(model.predictor, DefaultPredictor)
+    view = model.predictor.view(HEAD, TAIL)
     found = model.predictor.removable(HEAD, TAIL, 0)
-    decision = model.predictor.network.decision
-    n, many = model.config.reasons, answer.association.shape[2]  # type: ignore[attr-defined]
-    sharpness, scale = decision.sharpness[0].exp().tolist(), decision.scale[0].exp().tolist()
-    for number in (0, many - 1, many, 2 * many - 1):
+    decision = model.predictor.network.decisions[0]
+    n, count = model.config.reasons, view.association.shape[2]  # type: ignore[attr-defined]
+    sharpness, scale = np.exp(decision.sharpness), np.exp(decision.scale)
+    for number in (0, count - 1, count, 2 * count - 1):
         after = found.decide_without_association(np.array([number, number]))
         for row in range(2):
             c = []
             for kind in (0, 1):
-                likeness = answer.likeness[row, kind].double().numpy()
-                left = [m for m in range(many) if kind * many + m != number]
-                power = np.exp(sharpness[kind] * likeness[left])
+                similarity = view.similarity[row, kind].astype(float)
+                left = [m for m in range(count) if kind * count + m != number]
+                power = np.exp(sharpness[kind] * similarity[left])
                 for m, weight in zip(left, power / power.sum(), strict=True):
-                    lifted, known = answer.lifted[row, kind, m].double().numpy(), answer.known[row, kind, m].numpy()
-                    factor = np.where(known, *(part[0].detach().double() for part in (decision.fact, decision.value)))
+                    lifted, known = view.lifted[row, kind, m].astype(float), view.known[row, kind, m]
+                    factor = np.where(known, decision.fact, decision.value)
                     c += (scale[kind] * weight * factor * np.where(lifted > 0, lifted, lifted / 4)).tolist()
             assert after[row] == pytest.approx(literal_logit(before_reasons(model, row), c, n), abs=1e-5)
 
@@ -90,9 +90,20 @@ def test_figures_are_within_their_bounds_and_complete(model: CogStage) -> None:
         assert 0 <= measured.mean(f"decision kept by {control}@5 alone") <= 1
     assert 1 <= measured.mean("effective reasons") <= 2 * model.config.reasons  # type: ignore[attr-defined]
     assert measured.mean("Kendall's τ, not recognised") == pytest.approx(1.0)
+    assert 0 < measured.mean("Kendall's τ with ties, not recognised") <= 1
     assert measured.mean("removal raises p, top@5, not recognised") == 0.0
     assert measured.mean("NAOPC") == pytest.approx(1.0)
     assert -1 <= measured.mean("Kendall's τ, not recalled") <= 1
+
+
+def test_taus_with_and_without_ties_are_those_of_all_pairs() -> None:
+    """τ-b by its definition: (concordant - discordant) / √(pairs not tied in one · pairs not tied in the other)."""
+    score = np.array([[4.0, 3.0, 2.0, 1.0, -1.0]])
+    effect = np.array([[3.0, 4.0, 0.0, 1e-12, 9.0]])
+    found = faithfulness._both_taus(score, effect, "x")
+    assert found["Kendall's τ, x"].tolist() == [-1.0]  # the first two alone, in the wrong order
+    # of six pairs of the four positive scores, four are concordant, one is discordant and one is tied
+    assert found["Kendall's τ with ties, x"] == pytest.approx([(4 - 1) / np.sqrt(6 * 5)])
 
 
 def test_random_control_is_not_the_top(model: CogStage) -> None:
@@ -138,7 +149,7 @@ def test_restated_targets_would_be_counted(model: CogStage, monkeypatch: pytest.
     """The count is 0 because no reason restates its target, not because nothing is looked at."""
     _, data = small_data()
     assert count_restated(model, data, "may_treat")[0] == 0
-    original = StagedPredictor.reasons
+    original = DefaultPredictor.reasons
 
     def restating(self, head, tail, target, calibration) -> ReasonArrays:  # type: ignore[no-untyped-def]
         arrays = original(self, head, tail, target, calibration)
@@ -148,7 +159,7 @@ def test_restated_targets_would_be_counted(model: CogStage, monkeypatch: pytest.
         wide = {name: np.broadcast_to(value, share.shape) for name, value in full.items()}
         return replace(arrays, share=share, **wide)
 
-    monkeypatch.setattr(StagedPredictor, "reasons", restating)
+    monkeypatch.setattr(DefaultPredictor, "reasons", restating)
     assert count_restated(model, data, "may_treat")[0] == len(data.pairs("may_treat", "test"))
 
 

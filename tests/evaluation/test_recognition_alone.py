@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from benchmarks.planted import Plan, planted, planted_communities
 
 from cogstage.errors import CogstageError
@@ -14,28 +13,27 @@ from cogstage.evaluation.metrics import score
 from cogstage.model.network import Network
 
 RELATIONS = ("may_treat", "causes")
-OPTIONS = {"dimension": 8, "tower": 8, "associations": 3, "recall_passes": 1, "recognition_passes": 1}
+OPTIONS = {"dimension": 8, "tower": 8, "associations": 3, "recognition_passes": 1}
 
 
-def test_margin_is_that_of_the_equations() -> None:
+def test_the_score_is_that_of_the_equations() -> None:
     graph, data = planted_communities(800, relations=RELATIONS)
     model = CogStage(**OPTIONS, folds=0, decision_epochs=1, decision_steps=0).fit(graph, data)
     network = model.fitted.network
     assert isinstance(network, Network)
     stage, ppmi = network.recognition, graph.ppmi().toarray()
     pairs = data.pairs("causes", "test")
-    number = data.relations.index("causes")
-    with torch.no_grad():
-        both = [v / v.norm(dim=1, keepdim=True) * 8**0.5 for v in (network.recall.term, stage.fact_vectors)]
-        seen = torch.cat(both, 1) + stage.offset
-        for head, tail, margin in zip(
-            pairs.head[:20], pairs.tail[:20], model.recognised(pairs.head, pairs.tail, "causes"), strict=False
-        ):
-            left = (seen[head] @ stage.w_head + stage.b_head).tanh()
-            right = (seen[tail] @ stage.w_tail + stage.b_tail).tanh()
-            expected = stage.scale * (left @ stage.matrix[number] @ right) + stage.bias[number]  # NA is 0
-            expected = expected + stage.ppmi[number] * ppmi[head, tail]
-            assert margin == pytest.approx(float(expected), abs=1e-5)
+    k = data.relations.index("causes")
+    both = [v / np.linalg.norm(v, axis=1, keepdims=True) * 8**0.5 for v in (network.term, network.fact)]
+    x = np.concatenate(both, 1) + stage.offset
+    for head, tail, score_of_pair in zip(
+        pairs.head[:20], pairs.tail[:20], model.recognised(pairs.head, pairs.tail, "causes"), strict=False
+    ):
+        left, right = np.tanh(x[head] @ stage.w_head + stage.b_head), np.tanh(x[tail] @ stage.w_tail + stage.b_tail)
+        related, contrast = (0.25 * (128 / 8) ** 0.5 * (left @ m[k] @ right) for m in (stage.related, stage.contrast))
+        related = related + stage.related_bias[k] + stage.ppmi[k] * ppmi[head, tail]
+        contrast = contrast + stage.contrast_bias[k] + network.config.margin
+        assert score_of_pair == pytest.approx(-np.log(np.exp(-related) + np.exp(-contrast)), abs=1e-5)
 
 
 def test_it_learns_every_relation_from_one_fit_and_says_probabilities() -> None:

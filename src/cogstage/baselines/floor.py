@@ -8,8 +8,8 @@ import numpy as np
 
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import FittingView
-from cogstage.knowledge.logistic import logistic, logistic_weights
 from cogstage.progress import SILENT, Progress
+from cogstage.statistics import logistic_weights, sigmoid
 from cogstage.triples import Triples
 
 
@@ -41,7 +41,7 @@ class _Logistic:
         self._weights = logistic_weights(self._standardised(features), label.astype(np.float64))
 
     def scores(self, features: np.ndarray) -> np.ndarray:
-        return logistic(self._weights[0] + self._standardised(features) @ self._weights[1:])
+        return sigmoid(self._weights[0] + self._standardised(features) @ self._weights[1:])
 
     def _standardised(self, features: np.ndarray) -> np.ndarray:
         result: np.ndarray = (features - self._mean) / self._spread

@@ -2,7 +2,8 @@
 
 The paper trains a baseline for one relation on the negatives that the data set holds, one per fact. Recognition gets
 four more per fact, sampled again for every batch. A comparison of the two says as much about negatives as about
-models, so this form gives a baseline the same batches, from the same sampler.
+models, so this form gives a baseline the same batches, from the same sampler: typed negatives, co-occurring pairs and
+facts of other relations.
 """
 
 from __future__ import annotations
@@ -20,14 +21,13 @@ from cogstage.baselines.early_stopping import EarlyStopping
 from cogstage.baselines.vectors import VectorStore
 from cogstage.errors import UsageError
 from cogstage.graph.cooccurrence import Graph
-from cogstage.knowledge.auroc import auroc
 from cogstage.knowledge.dataset import FittingView
 from cogstage.model.config import Config
 from cogstage.progress import SILENT, Progress
-from cogstage.training.calibration import Calibration, sigmoid
+from cogstage.statistics import auroc, sigmoid
+from cogstage.training.calibration import Calibration
 from cogstage.training.optimiser import DenseAdam
 from cogstage.training.sampling import TripleBatch, TripleSampler
-from cogstage.triples import usual_types
 
 
 @dataclass(frozen=True)
@@ -81,17 +81,16 @@ class FreshMethod:
         encode = self.store.get if self.store is not None else _encode
         self._vectors = torch.from_numpy(scaled(encode(self.encoder, graph, view, seed, progress)))
         self._relations = view.relations
-        types = usual_types(graph.vocabulary.type, view.train_facts(), len(view.relations))
-        source = TripleSampler(view, Config(folds=0), graph.n_nodes, types, seed)
+        source = TripleSampler(view, Config(folds=0), graph, seed)
         grid = list(itertools.product(self.training.weight_decays, self.training.dropouts))
         best = -1.0
         progress.start(self.name, len(grid))
         for decay, dropout in grid:
             torch.manual_seed(seed)
             modules = nn.ModuleList(self.scorer.module(self._vectors.shape[1]) for _ in view.relations)
-            auroc = self._train(modules, decay, dropout, source, view, seed)
-            if auroc > best:
-                best, self._modules, self.chosen = auroc, modules, (decay, dropout)
+            reached = self._train(modules, decay, dropout, source, view, seed)
+            if reached > best:
+                best, self._modules, self.chosen = reached, modules, (decay, dropout)
             progress.advance(1, f"dev AUROC {best:.3f}")
         progress.done(f"dev AUROC {best:.3f}")
         dev = {name: view.pairs(name, "dev") for name in view.relations}

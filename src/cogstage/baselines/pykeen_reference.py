@@ -23,10 +23,10 @@ from cogstage.baselines.early_stopping import EarlyStopping
 from cogstage.baselines.vectors import VectorStore
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
-from cogstage.knowledge.auroc import auroc
 from cogstage.knowledge.dataset import FittingView, Pairs
 from cogstage.progress import SILENT, Progress
-from cogstage.training.calibration import Calibration, sigmoid
+from cogstage.statistics import auroc, sigmoid
+from cogstage.training.calibration import Calibration
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from cogstage.errors import UsageError
 from cogstage.knowledge.dataset import Dataset
 from cogstage.rationale.picture import svg
 from cogstage.rationale.record import Prediction, Reason
-from cogstage.rationale.wording import order_in_words, signal_in_words
+from cogstage.rationale.wording import in_words, order_in_words, signal_in_words, status_in_words, triple_phrase
 from cogstage.relations import phrase
 from cogstage.reporting import Report, Section, Table, escape
 from cogstage.reporting.report import template
@@ -57,7 +57,13 @@ def choose_cases(
 def cases_section(cases: Sequence[Case]) -> Section:
     """The cases for a report: each with its picture and its reasons."""
     drawn = [{"case": case, "picture": svg(case.prediction, background=False)} for case in cases]
-    words = {"phrase": phrase, "order_in_words": order_in_words, "signal_in_words": signal_in_words}
+    words = {
+        "phrase": phrase,
+        "triple_phrase": triple_phrase,
+        "status_in_words": status_in_words,
+        "order_in_words": order_in_words,
+        "signal_in_words": signal_in_words,
+    }
     return Section("Cases", [Markup(template("cogstage.evaluation", "cases.html").render(cases=drawn, **words))])
 
 
@@ -76,9 +82,10 @@ def to_markdown(cases: Sequence[Case]) -> str:
     parts = []
     for number, case in enumerate(cases, start=1):
         p = case.prediction
-        rows = tuple((r.head.name, r.relation, r.tail.name, f"{r.share:+.3f}", _known(r)) for r in p.reasons)
+        rows = tuple((r.head.name, _words(r), r.tail.name, f"{r.share:+.3f}", _known(r)) for r in p.reasons)
         question = " — ".join(map(escape.markdown, (p.head.name, p.relation, p.tail.name)))
-        parts += [f"### Case {number}: {question}", "", f"Predicted {p.probability:.2f}, answer {_answer(case)}.", ""]
+        answer = f"{escape.markdown(p.statement)} The held-out answer is {_answer(case)}."
+        parts += [f"### Case {number}: {question}", "", answer, ""]
         parts += [Table("", columns, rows, left=3).markdown(), ""]
     return "\n".join(parts)
 
@@ -88,12 +95,13 @@ def to_latex(cases: Sequence[Case]) -> str:
     lines = [r"\begin{tabular}{@{}lll@{}}", r"\toprule"]
     for number, case in enumerate(cases, start=1):
         p = case.prediction
-        lines += [rf"\multicolumn{{3}}{{c}}{{Case {number} ({p.probability:.2f}, {_answer(case)})}} \\ \midrule"]
+        lines += [rf"\multicolumn{{3}}{{c}}{{Case {number} ({p.probability:.2f}, {_answer(case)})}} \\"]
+        lines += [rf"\multicolumn{{3}}{{c}}{{{escape.latex(p.statement)}}} \\ \midrule"]
         lines += [
             rf"{escape.latex(p.head.name)} & {escape.latex(p.relation)} & {escape.latex(p.tail.name)} \\ \midrule"
         ]
         for r in p.reasons:
-            cells = [escape.latex(r.head.name), escape.latex(r.relation), escape.latex(r.tail.name)]
+            cells = [escape.latex(r.head.name), escape.latex(_words(r)), escape.latex(r.tail.name)]
             lines.append(" & ".join(rf"\textbf{{{c}}}" if r.known_fact else c for c in cells) + r" \\")
         lines.append(r"\midrule" if number < len(cases) else r"\bottomrule")
     return "\n".join([*lines, r"\end{tabular}", "% bold: the triple is a training fact"]) + "\n"
@@ -105,16 +113,20 @@ def to_text(cases: Sequence[Case]) -> str:
     for number, case in enumerate(cases, start=1):
         p = case.prediction
         parts.append(f"{number}. {p.head.name} {phrase(p.relation)} {p.tail.name}?")
-        parts.append(f"   predicted {p.probability:.2f}, answer {_answer(case)}")
+        parts.append(f"   {p.statement} The held-out answer is {_answer(case)}.")
         for rank, r in enumerate(p.reasons, start=1):
-            known = "  (known fact)" if r.known_fact else ""
-            parts.append(f"   {rank:>2}. {r.head.name} {phrase(r.relation)} {r.tail.name}  {r.share:+.3f}{known}")
+            parts.append(f"   {rank:>2}. {in_words(r)}  {r.share:+.3f}  ({status_in_words(r)})")
         parts.append("")
     return "\n".join(parts)
 
 
 def _answer(case: Case) -> str:
     return "unknown" if case.label is None else ("true" if case.label else "false")
+
+
+def _words(reason: Reason) -> str:
+    """The relation of a triple by name, or in words if the model considers the triple unlikely."""
+    return reason.relation if reason.recognised else triple_phrase(reason.relation, False)
 
 
 def _known(reason: Reason) -> str:

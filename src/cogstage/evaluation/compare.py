@@ -31,9 +31,10 @@ from cogstage.baselines.contract import ALL
 from cogstage.errors import CogstageError, UsageError
 from cogstage.evaluation.comparison_folder import CellKey, ComparisonFolder, read_cell
 from cogstage.evaluation.comparison_process import VECTORS
-from cogstage.evaluation.corrected import correction_warnings
-from cogstage.evaluation.inputs import dataset_hash, save_dataset
+from cogstage.evaluation.evaluate import correction_warnings
+from cogstage.evaluation.inputs import dataset_hash, save_dataset, save_populations
 from cogstage.evaluation.methods import encoder_of, expand, find, is_baseline
+from cogstage.evaluation.populations import populations
 from cogstage.evaluation.results import SEED_MARK, Comparison
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import Dataset
@@ -124,7 +125,7 @@ def compare(
     names = expand(methods)
     splits = ("dev", "test") if test else ("dev",)
     with lock_folder(out):
-        files = _prepare(Path(out), graph, named)
+        files = _prepare(Path(out), graph, named, splits)
         _keep_corrections(files, corrections, graph, named, splits, progress)
         tasks = [
             task
@@ -170,7 +171,7 @@ def _relations(data: Dataset, asked: Sequence[str] | None, split: str) -> list[s
     return [safe_name(relation, "the data set's relations") for relation in kept if len(data.pairs(relation, split))]
 
 
-def _prepare(folder: Path, graph: Graph, named: Mapping[str, Dataset]) -> ComparisonFolder:
+def _prepare(folder: Path, graph: Graph, named: Mapping[str, Dataset], splits: Sequence[str]) -> ComparisonFolder:
     """The folder with the frozen inputs; one that was begun with other inputs is refused."""
     identity = {"graph": graph.hash}
     for data in named.values():
@@ -194,6 +195,10 @@ def _prepare(folder: Path, graph: Graph, named: Mapping[str, Dataset]) -> Compar
             write_text(about, to_json(here))
         elif json.loads(about.read_text(encoding="utf-8")) != here:
             raise UsageError(f"{folder} was started with another data set named {name}; choose another folder")
+        for split in splits:
+            if not files.populations(name, split).exists():
+                with new_file(files.populations(name, split)) as temporary:
+                    save_populations(populations(graph, data, split), temporary)
     return files
 
 

@@ -54,6 +54,10 @@ class ComparisonFolder:
         """The data set of this name, as it was when the comparison began."""
         return self.folder / "inputs" / f"{safe_name(name, self.folder)}.npz"
 
+    def populations(self, name: str, split: str) -> Path:
+        """The populations of a split of the data set of this name."""
+        return self.folder / "inputs" / f"{safe_name(name, self.folder)}~{split}.npz"
+
     def split(self, name: str) -> SplitFolder:
         """What was measured on the pairs of a split; dev and test never share a file."""
         return SplitFolder(self.folder / name)
@@ -77,6 +81,10 @@ class SplitFolder:
         """Bootstrap values of a cell's metrics."""
         return self._file("replicates", key, "npz")
 
+    def related(self, key: CellKey) -> Path:
+        """Log-odds of a cell for the pairs with several possible relations."""
+        return self._file("related", key, "npy")
+
     def _file(self, part: str, key: CellKey, ending: str) -> Path:
         dataset, method, relation = (safe_name(name, self.folder) for name in key[:3])
         return self.folder / part / dataset / f"{method}~{relation}~{key.seed}.{ending}"
@@ -95,6 +103,17 @@ class SplitFolder:
                 return dict(arrays)
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise CogstageError(f"{path} is damaged ({error}); {ADVICE}") from error
+
+    def read_related(self, key: CellKey) -> np.ndarray | None:
+        """Read the log-odds of the pairs with several possible relations; None in a cell of an earlier version."""
+        path = self.related(key)
+        if not path.exists():
+            return None
+        try:
+            logits: np.ndarray = np.load(path, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise CogstageError(f"{path} is damaged ({error}); {ADVICE}") from error
+        return logits
 
     def read_predictions(self, key: CellKey) -> tuple[np.ndarray, np.ndarray]:
         """Labels and probabilities of the pairs."""

@@ -20,6 +20,7 @@ from cogstage.artefact import new_file, software_version, to_json, write_text
 from cogstage.baselines.contract import Method
 from cogstage.evaluation.comparison_folder import CellKey, ComparisonFolder, SplitFolder
 from cogstage.evaluation.measure import Measurement, measure
+from cogstage.evaluation.populations import Populations
 from cogstage.knowledge.dataset import Dataset
 
 VECTORS = "vectors"
@@ -37,7 +38,7 @@ def run(
     """Fit and measure one cell (a joint method: the cells of all relations), or encode vectors only."""
     from cogstage.baselines.resolver import resolve_encoder
     from cogstage.baselines.vectors import VectorStore
-    from cogstage.evaluation.inputs import load_dataset
+    from cogstage.evaluation.inputs import load_dataset, load_populations
     from cogstage.evaluation.methods import find
     from cogstage.graph.cooccurrence import Graph
     from cogstage.rationale.corrections import Corrections
@@ -66,16 +67,17 @@ def run(
             "cpu_seconds": encode_cpu + cpu_seconds / len(relations),
         }
         for split in splits:
+            populations = load_populations(files.populations(dataset, split))
             for relation in relations:
                 if len(data.pairs(relation, split)):
                     key = CellKey(dataset, method.name, relation, seed)
-                    _measure_cell(files.split(split), data, split, method, key, ranking_heads, cost)
+                    _measure_cell(files.split(split), data, populations, method, key, ranking_heads, cost)
 
 
 def _measure_cell(
     folder: SplitFolder,
     data: Dataset,
-    split: str,
+    populations: Populations,
     method: Method,
     key: CellKey,
     ranking_heads: int,
@@ -87,8 +89,8 @@ def _measure_cell(
     def scorer(head: np.ndarray, tail: np.ndarray) -> np.ndarray:
         return method.scores(head, tail, key.relation)
 
-    measured = measure(data, key.relation, scorer, split, ranking_heads)
-    _write_arrays(folder, data, split, key, measured)
+    measured = measure(data, key.relation, scorer, populations.split, ranking_heads, populations)
+    _write_arrays(folder, data, populations.split, key, measured)
     cell = {
         **key._asdict(),
         "metrics": measured.metrics,
@@ -112,6 +114,9 @@ def _write_arrays(folder: SplitFolder, data: Dataset, split: str, key: CellKey, 
     with new_file(folder.replicates(key)) as temporary, temporary.open("wb") as handle:
         small = {name: value.astype(np.float32) for name, value in measured.replicates.items()}
         np.savez_compressed(handle, **small)  # type: ignore[arg-type]
+    if measured.logits is not None:
+        with new_file(folder.related(key)) as temporary, temporary.open("wb") as handle:
+            np.save(handle, measured.logits.related[key.relation])
 
 
 def peak_mb() -> float:

@@ -9,10 +9,15 @@ import numpy as np
 
 from cogstage.choices import SplitName, check_choice
 from cogstage.errors import UsageError
+from cogstage.evaluation.contraindicated import contraindicated_at
 from cogstage.evaluation.measure import measure
-from cogstage.evaluation.metrics import TITLES
+from cogstage.evaluation.metrics import POPULATIONS, TITLES
+from cogstage.evaluation.population_figures import population_figures
+from cogstage.evaluation.populations import PopulationLogits, join_logits, populations
+from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.dataset import Dataset, Pairs
 from cogstage.progress import SILENT, Progress
+from cogstage.rationale.corrections import Corrections
 from cogstage.reporting import Table, interval_text
 from cogstage.reporting.figures import UNDEFINED
 
@@ -27,6 +32,7 @@ def evaluate(
     relations: Sequence[str] | None = None,
     ranking_heads: int = 200,
     progress: Progress = SILENT,
+    candidates: int = 10,
 ) -> dict[str, Any]:
     """Evaluate a model: each metric of each relation, with a 95 % interval.
 
@@ -42,12 +48,15 @@ def evaluate(
         Largest number of heads to rank; 0 turns ranking off.
     progress
         Receiver of progress reports.
+    candidates
+        Number of first candidates for a disorder among which known contraindications are counted; 0 for none.
 
     Returns
     -------
     dict
-        ``relations`` maps each relation to its ``pairs``, ``positives`` and ``metrics``. Probabilities are calibrated
-        on dev pairs.
+        ``relations`` maps each relation to its ``pairs``, ``positives`` and ``metrics``. ``populations`` has facts
+        against three kinds of negatives, the which-relation table and reliability, and ``contraindicated`` the
+        contraindications among the first candidates. Probabilities are calibrated on dev pairs.
 
     Examples
     --------
@@ -68,6 +77,8 @@ def evaluate(
         raise UsageError(f"the data set has no relation {', '.join(wanted)}; it has {', '.join(data.relations)}")
     result: dict[str, Any] = {"split": split, "relations": {}}
     progress.start("Evaluating", len(asked))
+    related = populations(model.graph, data, split)
+    logits: list[PopulationLogits] = []
     for relation in asked:
         pairs = data.pairs(relation, split)
         if not len(pairs):
@@ -77,7 +88,10 @@ def evaluate(
         def scorer(head: np.ndarray, tail: np.ndarray, relation: str = relation) -> np.ndarray:
             return model.probabilities(head, tail, relation)
 
-        metrics = measure(data, relation, scorer, split, ranking_heads).metrics
+        measured = measure(data, relation, scorer, split, ranking_heads, related)
+        metrics = {name: figure for name, figure in measured.metrics.items() if name not in POPULATIONS}
+        if measured.logits is not None:
+            logits.append(measured.logits)
         result["relations"][relation] = {
             "pairs": len(pairs),
             "positives": int(pairs.label.sum()),
@@ -88,6 +102,9 @@ def evaluate(
     progress.done()
     if not result["relations"]:
         raise UsageError(f"the data set has no {split} pairs of {', '.join(asked)}")
+    result["populations"] = population_figures(related, join_logits(logits))
+    counted = contraindicated_at(model, data, candidates) if candidates else None
+    result["contraindicated"] = counted.to_dict() if counted else None
     return result
 
 
@@ -101,6 +118,21 @@ def known_warnings(result: dict[str, Any]) -> list[str]:
         for relation, figures in result["relations"].items()
         if figures["known"]
     ]
+
+
+def correction_warnings(corrections: Corrections, vocabulary: Vocabulary, data: Dataset, split: str) -> list[str]:
+    """A line if some corrections are about pairs of the split, in either direction: they reveal part of the answers."""
+    held_out = {
+        frozenset(pair)
+        for relation in data.relations
+        for pairs in [data.pairs(relation, split)]
+        for pair in zip(pairs.head.tolist(), pairs.tail.tolist(), strict=True)
+    }
+    judged = {frozenset((vocabulary.find(entry.head), vocabulary.find(entry.tail))) for entry in corrections.entries}
+    both = len(judged & held_out)
+    if not both:
+        return []
+    return [f"{both} of {len(judged)} corrected pairs are {split} pairs, so the corrections reveal some of the answers"]
 
 
 def _known(model: CogStage, relation: str, pairs: Pairs) -> int:

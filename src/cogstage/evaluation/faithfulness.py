@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cogstage.errors import UsageError
-from cogstage.evaluation.significance import interval, replicate
 from cogstage.knowledge.dataset import Dataset
 from cogstage.progress import SILENT, Progress
 from cogstage.rationale.removal import Removable
-from cogstage.training.calibration import Calibration, sigmoid
+from cogstage.statistics import interval, replicate, sigmoid
+from cogstage.training.calibration import Calibration
 from cogstage.triples import TripleIndex, Triples
 
 if TYPE_CHECKING:
     from cogstage.estimator import CogStage
 
 KS = (1, 3, 5, 10)
+NO_EFFECT = 1e-9  # changes of the logit below it are rounding
 AOPC_STEPS = 5  # assumptions removed one after the other for NAOPC
 AOPC_POOL = 24  # among so many of the strongest for and against
 BATCH = 64
@@ -177,7 +178,7 @@ def _one_at_a_time(assumptions: Removable, top: np.ndarray, ks: Sequence[int]) -
     score = np.take_along_axis(assumptions.score, chosen, 1)
     before = assumptions.decide(np.ones(assumptions.score.shape, bool))
     fall = before[:, None] - leave_one_out(assumptions, chosen)
-    found = {"Kendall's τ, not recognised": _taus(score, fall)}
+    found = _both_taus(score, fall, "not recognised")
     for k in ks:
         shown = score[:, :k] > 0
         raised = ((fall[:, :k] < -1e-9) & shown).sum(1)
@@ -197,7 +198,7 @@ def _not_recalled(assumptions: Removable, ks: Sequence[int]) -> dict[str, np.nda
     before = assumptions.decide(np.ones(assumptions.score.shape, bool))
     fall = np.stack([before - assumptions.decide_without_association(column) for column in strongest.T], 1)
     share = np.take_along_axis(shares, strongest, 1)
-    found = {"Kendall's τ, not recalled": _taus(share, fall)}
+    found = _both_taus(share, fall, "not recalled")
     for k in ks:
         shown = share[:, :k] > 0
         found[f"removal raises p, top@{k}, not recalled"] = _share(((fall[:, :k] < -1e-9) & shown).sum(1), shown.sum(1))
@@ -209,13 +210,26 @@ def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
     return share
 
 
-def _taus(score: np.ndarray, effect: np.ndarray) -> np.ndarray:
-    """Kendall's τ-b of each row over positive scores; pairs that tie in the effect count as in τ-b."""
+def _both_taus(score: np.ndarray, effect: np.ndarray, removal: str) -> dict[str, np.ndarray]:
+    """Kendall's τ-b over the reasons whose removal changes the logit, and over all of them.
+
+    Ties at no effect exist because a decision counts its strongest reasons only: an assumption below them has a
+    positive score, but removing it changes nothing.
+    """
+    changing = (score > 0) & (np.abs(effect) > NO_EFFECT)
+    return {
+        f"Kendall's τ, {removal}": _taus(score, effect, changing),
+        f"Kendall's τ with ties, {removal}": _taus(score, np.where(changing, effect, 0.0), score > 0),
+    }
+
+
+def _taus(score: np.ndarray, effect: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Kendall's τ-b of each row over the chosen entries; NaN with fewer than two, or if all effects are equal."""
     from scipy.stats import kendalltau
 
     taus = np.full(len(score), np.nan)
     for row in range(len(score)):
-        held = (score[row] > 0) & (np.abs(effect[row]) > 1e-9)
+        held = chosen[row]
         if np.count_nonzero(held) > 1:
             taus[row] = kendalltau(score[row][held], effect[row][held]).statistic
     return taus
@@ -295,7 +309,7 @@ def count_restated(model: CogStage, data: Dataset, relation: str, split: str = "
     backwards, restated, examined = index + len(model.all_relations), 0, 0
     for rows in _batches(np.arange(len(pairs))):
         head, tail = pairs.head[rows], pairs.tail[rows]
-        a = model.predictor.reasons(head, tail, index, model.calibration[relation])
+        a = model.predictor.reasons(model.predictor.view(head, tail), index, model.calibration[relation])
         shown = a.share != 0
         h, t = head[:, None], tail[:, None]
         same = (a.head == h) & (a.tail == t) & (a.relation == index)

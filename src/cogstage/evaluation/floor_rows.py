@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cogstage.baselines.resolver import FLOOR
 from cogstage.evaluation.measure import measure
-from cogstage.evaluation.metrics import TITLES
+from cogstage.evaluation.metrics import POPULATIONS, TITLES
+from cogstage.evaluation.population_figures import population_figures
+from cogstage.evaluation.populations import PopulationLogits, Populations, join_logits, populations
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import Dataset
 from cogstage.progress import SILENT, Progress
 from cogstage.reporting import Table, interval_text
 from cogstage.reporting.figures import UNDEFINED
-
-if TYPE_CHECKING:
-    pass
 
 TOO_GOOD = 0.9
 """A floor row above this AUROC means that the data set gives its answers away."""
@@ -28,20 +27,28 @@ def floor_figures(
     split: str,
     ranking_heads: int = 0,
     progress: Progress = SILENT,
-) -> dict[str, dict[str, Any]]:
-    """By relation and floor row: each metric with its value and 95 % interval. Rows are fitted on training pairs."""
+    related: Populations | None = None,
+) -> tuple[dict[str, dict[str, Any]], dict[str, list[PopulationLogits]]]:
+    """By relation and floor row: each metric with its value and 95 % interval. Rows are fitted on training pairs.
+
+    The second result has the log-odds of ``related``, by floor row and relation.
+    """
     view = data.for_fitting()
     result: dict[str, dict[str, Any]] = {}
+    logits: dict[str, list[PopulationLogits]] = {}
     progress.start("Evaluating simple baselines", len(relations) * len(FLOOR))
     for relation in relations:
         result[relation] = {}
         for name, kind in FLOOR.items():
             if len(view.pairs(relation, "train")):
                 method = kind().fit(graph, view, relation)
-                result[relation][name] = measure(data, relation, method.scores, split, ranking_heads).metrics
+                measured = measure(data, relation, method.scores, split, ranking_heads, related)
+                metrics = {key: figure for key, figure in measured.metrics.items() if key not in POPULATIONS}
+                result[relation][name] = metrics
+                logits.setdefault(name, []).extend([measured.logits] if measured.logits else [])
             progress.advance(1, name)
     progress.done()
-    return result
+    return result, logits
 
 
 def floor_warnings(floor: Mapping[str, Mapping[str, float]], model: Mapping[str, float]) -> list[str]:
@@ -73,12 +80,16 @@ def add_floor(
 ) -> list[str]:
     """Put the floor next to the figures of a model (what ``evaluate`` gave) and return the warnings.
 
-    ``result`` gets ``floor`` (by relation and row) and ``warnings``.
+    ``result`` gets ``floor`` (by relation and row), ``floor_populations`` (by row) and ``warnings``.
     """
-    floor = floor_figures(graph, data, list(result["relations"]), result["split"], ranking_heads, progress)
+    relations, related = list(result["relations"]), populations(graph, data, result["split"])
+    floor, logits = floor_figures(graph, data, relations, result["split"], ranking_heads, progress, related)
     model = {relation: figures["metrics"]["auroc"]["value"] for relation, figures in result["relations"].items()}
     rows = {relation: {name: row["auroc"]["value"] for name, row in rows.items()} for relation, rows in floor.items()}
     result["floor"], result["warnings"] = floor, floor_warnings(rows, model)
+    result["floor_populations"] = {
+        FLOOR[name].title: population_figures(related, join_logits(parts)) for name, parts in logits.items()
+    }
     return list(result["warnings"])
 
 

@@ -6,17 +6,24 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cogstage.choices import SplitName
-from cogstage.evaluation.corrected import correction_warnings
-from cogstage.evaluation.evaluate import evaluate, known_warnings
+from cogstage.evaluation.contraindicated import ContraindicatedFigures
+from cogstage.evaluation.evaluate import correction_warnings, evaluate, known_warnings
 from cogstage.evaluation.evaluation_report import evaluation_report
 from cogstage.evaluation.floor_rows import add_floor, floor_table
+from cogstage.evaluation.population_figures import (
+    by_relation_table,
+    populations_table,
+    reliability_table,
+    which_by_relation_table,
+    which_table,
+)
 from cogstage.evaluation.rationale_figures import measure_rationales
-from cogstage.evaluation.record_measures import measure_records, records_table
+from cogstage.evaluation.rationale_measures import measure_records, records_table
 from cogstage.evaluation.reference_set import ReferenceSet, evaluate_on_reference
 from cogstage.knowledge.dataset import Dataset
 from cogstage.progress import SILENT, Progress
 from cogstage.rationale.corrections import Corrections
-from cogstage.reporting import Report, Section
+from cogstage.reporting import Report, Section, Table
 
 if TYPE_CHECKING:
     from cogstage.estimator import CogStage
@@ -33,6 +40,7 @@ def evaluate_on_dataset(
     seed: int = 0,
     progress: Progress = SILENT,
     corrections: Corrections | None = None,
+    candidates: int = 10,
 ) -> tuple[dict[str, Any], Report]:
     """Figures of a model on a data set, and their report; ``corrections`` are verdicts that all models take.
 
@@ -40,11 +48,11 @@ def evaluate_on_dataset(
     """
     verdicts = corrections or Corrections()
     model = model.corrected(verdicts)
-    result = evaluate(model, data, split, relations or None, ranking_heads, progress)
+    result = evaluate(model, data, split, relations or None, ranking_heads, progress, candidates)
     add_floor(result, model.graph, data, ranking_heads, progress)
     result["corrections"] = len(verdicts)
     result["warnings"] += known_warnings(result) + correction_warnings(verdicts, model.vocabulary, data, split)
-    tables = [floor_table(result)]
+    tables = [*_population_tables(result), floor_table(result)]
     if also is not None:
         names = relations or model.relations
         models = [model, *(other.corrected(verdicts) for other in also)]
@@ -55,6 +63,21 @@ def evaluate_on_dataset(
         for figures, record in zip(measured, records, strict=True):
             tables += [*figures.tables(), records_table(record)]
     return result, evaluation_report(model, data, result, tables, seed)
+
+
+def _population_tables(result: dict[str, Any]) -> list[Table]:
+    """Populations and which relation, the model beside the popularity rows, then the model by relation."""
+    found, split = result["populations"], result["split"]
+    rows = {"The model": found, **result["floor_populations"]}
+    tables = [
+        populations_table({name: row["average"] for name, row in rows.items()}, split),
+        which_table({name: row["which_relation"] for name, row in rows.items()}, split),
+        by_relation_table(found),
+        which_by_relation_table(found),
+        reliability_table(found),
+    ]
+    counted = result["contraindicated"]
+    return tables + ([ContraindicatedFigures(**counted).table()] if counted else [])
 
 
 def figures_of(result: dict[str, Any]) -> dict[str, dict[str, float]]:

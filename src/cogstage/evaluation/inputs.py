@@ -1,4 +1,4 @@
-"""A data set frozen into one file, so that all cells of a comparison use the same pairs."""
+"""A data set and its populations frozen into files, so that all cells of a comparison use the same pairs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from cogstage.errors import CogstageError
+from cogstage.evaluation.populations import KINDS, Populations, RelatedPairs
 from cogstage.knowledge.dataset import SPLITS, Dataset, Pairs
 from cogstage.triples import Triples
 
@@ -46,6 +47,39 @@ def load_dataset(path: Path) -> Dataset:
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise CogstageError(f"{path} is damaged ({error}); start the comparison in a new folder") from error
     return Dataset(tuple(about["relations"]), about["vocabulary_hash"], about["n_nodes"], {}, {}, pairs, facts)
+
+
+RELATED = ("head", "tail", "possible", "true", "known")
+
+
+def save_populations(pairs: Populations, path: Path) -> None:
+    """Write the populations of a split to ``path``."""
+    arrays = {f"related/{part}": getattr(pairs.related, part) for part in RELATED}
+    for relation in pairs.relations:
+        groups = {"facts": pairs.facts[relation], **{kind: pairs.negatives[kind, relation] for kind in KINDS}}
+        for name, ends in groups.items():
+            arrays |= {f"{relation}/{name}/head": ends[0], f"{relation}/{name}/tail": ends[1]}
+    about = {"relations": list(pairs.relations), "split": pairs.split}
+    with path.open("wb") as handle:
+        np.savez_compressed(handle, about=np.array(json.dumps(about)), **arrays)  # type: ignore[arg-type]
+
+
+def load_populations(path: Path) -> Populations:
+    """Read populations that :func:`save_populations` wrote."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            about = json.loads(str(arrays["about"]))
+            relations = tuple(about["relations"])
+            ends = {
+                (name, relation): (arrays[f"{relation}/{name}/head"], arrays[f"{relation}/{name}/tail"])
+                for relation in relations
+                for name in ("facts", *KINDS)
+            }
+            related = RelatedPairs(*(arrays[f"related/{part}"] for part in RELATED))
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise CogstageError(f"{path} is damaged ({error}); start the comparison in a new folder") from error
+    facts = {relation: ends.pop(("facts", relation)) for relation in relations}
+    return Populations(about["split"], relations, facts, ends, related)
 
 
 def _arrays(data: Dataset) -> dict[str, np.ndarray]:

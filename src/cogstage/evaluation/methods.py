@@ -17,7 +17,8 @@ from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import FittingView
 from cogstage.progress import SILENT, Progress
 from cogstage.rationale.corrections import Corrections
-from cogstage.training.calibration import Calibration, sigmoid
+from cogstage.statistics import sigmoid
+from cogstage.training.calibration import Calibration
 
 if TYPE_CHECKING:
     from cogstage.estimator import CogStage

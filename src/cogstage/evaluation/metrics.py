@@ -9,13 +9,17 @@ from __future__ import annotations
 import numpy as np
 
 from cogstage.errors import CogstageError
+from cogstage.statistics import REPLICATES, replicate
 
 CLASSIFICATION = ("f1", "precision", "recall", "auroc", "auprc", "mcc")
 CALIBRATION = ("brier", "ece")
 METRICS = CLASSIFICATION + CALIBRATION
+BALANCED = "f1_balanced"
+POPULATIONS = ("auroc_degree", "auroc_hard", "auroc_other")
 LOWER_IS_BETTER = frozenset(CALIBRATION)
 TITLES = {
     "f1": "F1",
+    "f1_balanced": "F1, balanced on dev",
     "precision": "Precision",
     "recall": "Recall",
     "auroc": "AUROC",
@@ -27,6 +31,9 @@ TITLES = {
     "hits@1": "Hits@1",
     "hits@3": "Hits@3",
     "hits@10": "Hits@10",
+    "auroc_degree": "AUROC, degree-matched",
+    "auroc_hard": "AUROC, co-occurring",
+    "auroc_other": "AUROC, other relations",
 }
 THRESHOLD = 0.5
 BINS = 15
@@ -55,6 +62,13 @@ def weighted(label: np.ndarray, probability: np.ndarray, weights: np.ndarray) ->
         }
 
 
+def replicate_metrics(
+    head: np.ndarray, label: np.ndarray, probability: np.ndarray, replicates: int = REPLICATES, seed: int = 0
+) -> dict[str, np.ndarray]:
+    """Bootstrap values, over whole heads, of all of :data:`METRICS` for one method's predictions."""
+    return replicate(lambda weights: weighted(label, probability, weights), head, replicates, seed)
+
+
 def checked(label: np.ndarray, probability: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Both as float64, or a one-line complaint about what cannot be measured."""
     label, probability = np.asarray(label, np.float64), np.asarray(probability, np.float64)
@@ -69,8 +83,23 @@ def checked(label: np.ndarray, probability: np.ndarray) -> tuple[np.ndarray, np.
     return label, probability
 
 
-def _at_threshold(label: np.ndarray, probability: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
-    chosen = (probability >= THRESHOLD).astype(np.float64)
+def balanced_threshold(label: np.ndarray, probability: np.ndarray) -> float:
+    """The threshold above which as many pairs lie as are true; 0.5 if one class is missing."""
+    positives = int(np.sum(label))
+    if not 0 < positives < len(label):
+        return THRESHOLD
+    return float(np.sort(probability)[::-1][positives - 1 : positives + 1].mean())
+
+
+def f1_at(label: np.ndarray, probability: np.ndarray, threshold: float, weights: np.ndarray) -> np.ndarray:
+    """F1 of the decision at a threshold for each row of ``weights`` (B, M)."""
+    return _at_threshold(np.asarray(label, np.float64), probability, weights, threshold)["f1"]
+
+
+def _at_threshold(
+    label: np.ndarray, probability: np.ndarray, weights: np.ndarray, threshold: float = THRESHOLD
+) -> dict[str, np.ndarray]:
+    chosen = (probability >= threshold).astype(np.float64)
     true_positive = weights @ (chosen * label)
     false_positive = weights @ (chosen * (1.0 - label))
     false_negative = weights @ ((1.0 - chosen) * label)
@@ -148,14 +177,23 @@ def _ece(label: np.ndarray, probability: np.ndarray, weights: np.ndarray) -> np.
     return result
 
 
-def reliability(label: np.ndarray, probability: np.ndarray, bins: int = BINS) -> dict[str, np.ndarray]:
+def ece_of(label: np.ndarray, probability: np.ndarray, weights: np.ndarray) -> float:
+    """ECE of weighted pairs."""
+    label, probability = checked(label, probability)
+    return float(_ece(label, probability, weights[None])[0])
+
+
+def reliability(
+    label: np.ndarray, probability: np.ndarray, bins: int = BINS, weights: np.ndarray | None = None
+) -> dict[str, np.ndarray]:
     """The reliability curve: for each bin that holds pairs their mean probability, share of positives and number."""
     label, probability = checked(label, probability)
-    place = bins_of(probability, bins)
-    number = np.bincount(place, minlength=bins)
+    weights = np.ones(len(label)) if weights is None else weights
+    member = bins_of(probability, bins)
+    number, weight = np.bincount(member, minlength=bins), np.bincount(member, weights, minlength=bins)
     held = number > 0
-    mean = np.bincount(place, probability, minlength=bins)[held] / number[held]
-    share = np.bincount(place, label, minlength=bins)[held] / number[held]
+    mean = np.bincount(member, weights * probability, minlength=bins)[held] / weight[held]
+    share = np.bincount(member, weights * label, minlength=bins)[held] / weight[held]
     return {"probability": mean, "positives": share, "pairs": number[held]}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cogstage.artefact import to_json, write_text
+from cogstage.artefact import add_text, to_json
 from cogstage.evaluation.metrics import reliability
 from cogstage.reporting.release import TEST_FIGURES
 
@@ -45,4 +45,4 @@ def keep_test_figures(folder: Path, model: CogStage, data: Dataset, figures: Map
         },
         "reliability": reliability_of(model, data, figures, "test"),
     }
-    write_text(folder / TEST_FIGURES, to_json(kept))
+    add_text(folder, TEST_FIGURES, to_json(kept))

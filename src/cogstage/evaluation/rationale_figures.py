@@ -58,8 +58,10 @@ class RationaleFigures:
         names = [
             "decision turned without top@5",
             "Kendall's τ, not recognised",
+            "Kendall's τ with ties, not recognised",
             "removal raises p, top@5, not recognised",
             "Kendall's τ, not recalled",
+            "Kendall's τ with ties, not recalled",
             "removal raises p, top@5, not recalled",
             "NAOPC",
             "effective reasons",

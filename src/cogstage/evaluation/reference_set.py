@@ -17,11 +17,11 @@ import numpy as np
 from cogstage.corpus.tokens import casefold_text
 from cogstage.errors import CogstageError, UsageError
 from cogstage.evaluation.metrics import auroc, auroc_within
-from cogstage.evaluation.significance import interval, replicate
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.matching import Names
 from cogstage.reporting import Table, interval_text
 from cogstage.reporting.figures import UNDEFINED
+from cogstage.statistics import interval, replicate
 from cogstage.tables import read_rows
 from cogstage.triples import TripleIndex, Triples
 

@@ -13,15 +13,15 @@ import numpy as np
 from cogstage.artefact import new_file, write_text
 from cogstage.evaluation.comparison_folder import CellKey, ComparisonFolder, SplitFolder
 from cogstage.evaluation.floor_rows import floor_warnings
+from cogstage.evaluation.inputs import load_populations
 from cogstage.evaluation.methods import GROUPS, VARIANTS, is_baseline
-from cogstage.evaluation.metrics import LOWER_IS_BETTER, METRICS
-from cogstage.evaluation.ranking import RANKING
-from cogstage.evaluation.significance import holm, interval, mcnemar_p, paired_p
+from cogstage.evaluation.metrics import BALANCED, LOWER_IS_BETTER, POPULATIONS
+from cogstage.evaluation.populations import WHICH_TITLES, which_relation
 from cogstage.relations import RELATIONS
 from cogstage.reporting import Section
+from cogstage.statistics import holm, interval, mcnemar_p, paired_p
 
-ALL_METRICS = (*METRICS, *RANKING)
-TESTED = ("f1", "auroc", "auprc")
+TESTED = ("f1", BALANCED, "auroc", "auprc", *POPULATIONS)
 SPLIT_STEP = 1_000_000  # between the seeds of two splits that are pooled
 MACRO = "macro average"
 SEED_MARK = "-seed"
@@ -232,6 +232,24 @@ class Comparison:
         mean = float(np.mean([self.values(dataset, method, r, metric).mean() for r in relations]))
         low, high = interval(np.mean([self.replicates(dataset, method, r, metric) for r in relations], axis=0))
         return Figure(mean, _sd(by_seed), low, high, len(shared))
+
+    def which_relations(self, dataset: str) -> dict[str, dict[str, float]]:
+        """The which-relation shares of each method with cells of all relations, means over its seeds."""
+        path = ComparisonFolder(self.folder).populations(dataset, self.split)
+        if not path.exists():
+            return {}
+        pairs, relations, result = load_populations(path), self.relations(dataset), {}
+        for method in self.methods:
+            seeds = [set(self.seeds(dataset, method, relation)) for relation in relations]
+            found = []
+            for seed in sorted(set.intersection(*seeds)):
+                logits = {r: self._files.read_related(CellKey(dataset, method, r, seed)) for r in relations}
+                known = {r: values for r, values in logits.items() if values is not None}
+                if len(known) == len(relations):
+                    found.append(which_relation(pairs.related, pairs.relations, known).shares())
+            if found:
+                result[method] = {name: float(np.mean([shares[name] for shares in found])) for name in WHICH_TITLES}
+        return result
 
     def cost(self, dataset: str, method: str) -> tuple[float, float, float]:
         """Seconds to fit one relation (encoding included) by clock and processor, and the highest memory in MB."""

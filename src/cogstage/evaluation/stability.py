@@ -18,7 +18,7 @@ from cogstage.errors import UsageError
 from cogstage.evaluation.metrics import score as score_metrics
 from cogstage.knowledge.dataset import Dataset, Pairs
 from cogstage.rationale.predictor import Predictor
-from cogstage.training.calibration import sigmoid
+from cogstage.statistics import sigmoid
 
 if TYPE_CHECKING:
     from cogstage.estimator import CogStage

@@ -7,20 +7,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cogstage.evaluation.measure import ALL_METRICS
 from cogstage.evaluation.methods import title
-from cogstage.evaluation.metrics import LOWER_IS_BETTER, TITLES
-from cogstage.evaluation.significance import mark
+from cogstage.evaluation.metrics import BALANCED, LOWER_IS_BETTER, POPULATIONS, TITLES
+from cogstage.evaluation.population_figures import NOTE, which_table
 from cogstage.reporting import Cell, Report, Section, Table, csv_text, figure_text
 from cogstage.reporting.figures import UNDEFINED
+from cogstage.statistics import mark
 
 if TYPE_CHECKING:
     from cogstage.evaluation.results import Comparison, Figure
 
-MAIN = ("f1", "auroc")
+MAIN = ("f1", BALANCED, "auroc")
 LEGEND = (
     "Mean ± standard deviation over seeds; the best value of each column is bold. Stars mean better than the best "
     "baseline of the column, daggers worse (one at 5 %, two at 1 %, three at 0.1 %; paired bootstrap over pairs "
-    "clustered by head, Holm-corrected over relations; no mark: no significant difference). Time is the elapsed and "
+    "clustered by head, Holm-corrected over relations; no mark: no significant difference). F1 is at a probability of "
+    "0.5; “balanced on dev” at the threshold above which as many dev pairs lie as are true. Time is the elapsed and "
     "the processor time to fit one relation, in seconds, including the encoder; memory is the highest of any run."
 )
 
@@ -48,7 +51,8 @@ def comparison_report(comparison: Comparison) -> Report:
     sections = []
     for dataset in comparison.datasets:
         tables = [_main_table(comparison, dataset, metric) for metric in MAIN]
-        sections.append(Section(f"{dataset} negatives", [*tables, _averages_table(comparison, dataset)]))
+        tables += [_averages_table(comparison, dataset), *_population_tables(comparison, dataset)]
+        sections.append(Section(f"{dataset} negatives", tables))
     for pool in comparison.pools:
         (name,) = pool.datasets
         tables = [_main_table(pool, name, metric) for metric in MAIN]
@@ -98,10 +102,10 @@ def _main_table(comparison: Comparison, dataset: str, metric: str) -> Table:
 
 
 def _averages_table(comparison: Comparison, dataset: str) -> Table:
-    from cogstage.evaluation.results import ALL_METRICS, MACRO
+    from cogstage.evaluation.results import MACRO
 
     columns, best = {}, {}
-    for metric in ALL_METRICS:
+    for metric in (name for name in ALL_METRICS if name not in POPULATIONS):
         figures = {key: f for key, f in comparison.figures(dataset, metric).items() if key[1] == MACRO}
         if any(np.isfinite(figure.mean) for figure in figures.values()):
             columns[metric], best[metric] = figures, best_of(figures, metric).get(MACRO)
@@ -123,6 +127,40 @@ def _averages_table(comparison: Comparison, dataset: str) -> Table:
     )
 
 
+def _population_tables(comparison: Comparison, dataset: str) -> list[Table]:
+    """Average AUROC against three kinds of negatives with their mean, and the which-relation shares."""
+    from cogstage.evaluation.results import MACRO
+
+    figures = {metric: comparison.figures(dataset, metric) for metric in POPULATIONS}
+    averages = {
+        method: [found[method, MACRO] for found in figures.values() if (method, MACRO) in found]
+        for method in comparison.methods
+    }
+    complete = {
+        method: row
+        for method, row in averages.items()
+        if len(row) == len(POPULATIONS) and all(np.isfinite(figure.mean) for figure in row)
+    }
+    tables = []
+    if complete:
+        means = {method: float(np.mean([figure.mean for figure in row])) for method, row in complete.items()}
+        best = {metric: best_of(figures[metric], metric).get(MACRO) for metric in POPULATIONS}
+        highest = max(round(value, 3) for value in means.values())
+        rows = tuple(
+            (
+                title(method),
+                *(_cell(figure, best[metric]) for metric, figure in zip(POPULATIONS, row, strict=True)),
+                Cell(figure_text(means[method]), round(means[method], 3) == highest),
+            )
+            for method, row in complete.items()
+        )
+        header = ("Method", *(TITLES[metric].removeprefix("AUROC, ") for metric in POPULATIONS), "mean of the three")
+        caption = f"AUROC against three kinds of negatives, {comparison.split} pairs, fitted on {dataset} negatives"
+        tables.append(Table(caption, header, rows, label=f"tab:populations-{dataset}", note=NOTE))
+    which = {title(method): shares for method, shares in comparison.which_relations(dataset).items()}
+    return tables + ([which_table(which, comparison.split)] if which else [])
+
+
 def _beside_table(comparison: Comparison) -> Table:
     """The averages of F1 and AUROC, one pair of columns per data set."""
     from cogstage.evaluation.results import MACRO
@@ -140,7 +178,7 @@ def _beside_table(comparison: Comparison) -> Table:
 
 def long_csv(comparison: Comparison) -> str:
     """Every figure in long form: data set, method, relation, metric, mean, sd, interval, tests."""
-    from cogstage.evaluation.results import ALL_METRICS, MACRO
+    from cogstage.evaluation.results import MACRO
 
     names = ["dataset", "method", "relation", "metric", "mean", "sd", "low", "high", "seeds"]
     names += ["p_vs_best_baseline", "mcnemar_p", "mark", "seconds", "cpu_seconds", "peak_mb"]
