@@ -16,12 +16,15 @@ from typing import Any
 import httpx
 import pytest
 from postgres_cluster import free_port
+from starlette.testclient import TestClient
 
 from cogstage.rationale.record import Prediction
 from cogstage.web.service import Service
+from cogstage.web.serving import Address
 
 mcp = pytest.importorskip("mcp")
 from cogstage.mcp.server import create_server  # noqa: E402
+from cogstage.mcp.serving import http_app  # noqa: E402
 from mcp import Client, StdioServerParameters  # noqa: E402
 
 TOOLS = {"search_terms", "predict", "explain", "discover", "evidence"}
@@ -126,9 +129,36 @@ def test_over_http(small_model_folder: Path, service: Service) -> None:
         check(*run(url, CALLS), service)
         foreign = httpx.post(url, json={}, headers={"Host": "attacker.example"})
         assert (foreign.status_code, foreign.headers["x-content-type-options"]) == (400, "nosniff")
+        held = []
+        for _ in range(1100):  # streams that nobody reads: refused at once, so that none is held
+            stream = socket.create_connection(("127.0.0.1", port), 20)
+            stream.sendall(b"GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n")
+            held.append(stream)
+        assert held[-1].recv(12) == b"HTTP/1.1 405"
+        check(*run(url, CALLS), service)
+        for stream in held:
+            stream.close()
     finally:
         process.terminate()
         process.wait(30)
+
+
+def test_no_stream_stays_open_and_no_other_site_asks(service: Service) -> None:
+    headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+    listen = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": {}}
+    with TestClient(http_app(service, Address()), base_url="http://localhost") as client:
+        for method in ("GET", "DELETE", "PUT"):
+            answer = client.request(method, "/mcp", headers=headers)
+            assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+        answer = client.post("/mcp", json=listen, headers={**headers, "MCP-Protocol-Version": "2026-07-28"})
+        assert answer.headers["content-type"] == "application/json"
+        assert "error" in answer.json()
+        foreign = client.post("/mcp", json=listen, headers={**headers, "Origin": "https://attacker.example"})
+        assert foreign.status_code == 403
+        large = client.post("/mcp", content=b"x" * (service.limits.body_bytes + 1), headers=headers)
+        assert large.status_code == 413
+        broken = client.post("/mcp", content=b"{", headers=headers)
+        assert broken.json()["error"]["code"] == -32700
 
 
 def test_an_unsuppressed_model_can_be_refused(small_model_folder: Path) -> None:

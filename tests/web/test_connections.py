@@ -19,9 +19,10 @@ from fastapi import FastAPI, Request
 from postgres_cluster import free_port
 
 from cogstage.web.connections import ConnectionLimits, QuietLog, configuration
-from cogstage.web.security import HEADERS
+from cogstage.web.security import HEADERS, client_network
 
 QUICK = ConnectionLimits(header_seconds=1.0, body_seconds=1.0, read_seconds=1.0, most=60)
+HALF_BODY = b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 900000\r\n\r\nab"
 
 
 def echo() -> FastAPI:
@@ -57,8 +58,8 @@ def served(limits: ConnectionLimits = QUICK) -> Iterator[tuple[int, uvicorn.Serv
         thread.join(20)
 
 
-def connect(port: int, sent: bytes = b"") -> socket.socket:
-    connection = socket.create_connection(("127.0.0.1", port), timeout=20)
+def connect(port: int, sent: bytes = b"", source: str = "127.0.0.1") -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", port), timeout=20, source_address=(source, 0))
     connection.sendall(sent)
     return connection
 
@@ -145,15 +146,74 @@ def test_a_slow_answer_is_not_cut_short() -> None:
     thread.join(20)
 
 
-def test_a_crowd_of_half_requests_keeps_nobody_out() -> None:
+@pytest.mark.parametrize("begun", [b"GET / HTTP/1.1\r\n", HALF_BODY], ids=["headers", "bodies"])
+def test_a_crowd_of_half_requests_keeps_nobody_out(begun: bytes) -> None:
     """Far more connections than allowed: those that wait longest go, so whoever asks at once is answered."""
-    with served(ConnectionLimits(header_seconds=60.0, most=60)) as (port, server):
-        held = [connect(port, b"GET / HTTP/1.1\r\n") for _ in range(400)]
+    patient = ConnectionLimits(header_seconds=60.0, body_seconds=60.0, longest_body_seconds=60.0, most=60)
+    with served(patient) as (port, server):
+        held = [connect(port, begun, f"127.0.1.{number % 200 + 1}") for number in range(400)]
         for _ in range(20):
             assert httpx.get(f"http://127.0.0.1:{port}/").status_code == 200
+            assert httpx.post(f"http://127.0.0.1:{port}/echo", content=b"abc").json() == {"bytes": 3}
         assert len(server.server_state.connections) <= 61
         for connection in held:
             connection.close()
+
+
+def test_a_body_must_keep_a_lowest_rate() -> None:
+    """A byte now and then ends with the first deadline; a steady body may take longer, up to the last one."""
+    limits = ConnectionLimits(body_seconds=1.0, body_rate=1000, longest_body_seconds=4.0)
+
+    def send(part: bytes, most_seconds: float) -> float:
+        """Seconds until the server closes the connection."""
+        with served(limits) as (port, _), connect(port, HALF_BODY) as connection:
+            begun = time.monotonic()
+            while (passed := time.monotonic() - begun) < most_seconds:
+                try:
+                    connection.sendall(part)
+                except OSError:
+                    break
+                time.sleep(0.1)
+            return passed
+
+    assert send(b"x", 3.5) < 3.0
+    assert 3.5 <= send(b"x" * 500, 10.0) < 8.0
+
+
+def test_a_client_loses_only_connections_of_its_own() -> None:
+    limits = ConnectionLimits(header_seconds=60.0, body_seconds=60.0, most=60, share=0.25)
+    with served(limits) as (port, server), connect(port, HALF_BODY, "127.0.0.9") as patient:
+        held = [connect(port, HALF_BODY) for _ in range(200)]
+        assert httpx.get(f"http://127.0.0.1:{port}/").status_code == 200
+        assert len(server.server_state.connections) <= 17  # a quarter of 60, the patient one, and one being closed
+        patient.sendall(b"x" * 899_998)
+        assert patient.recv(12) == b"HTTP/1.1 200"
+        for connection in held:
+            connection.close()
+
+
+def test_a_proxy_holds_the_connections_of_many_clients() -> None:
+    limits = ConnectionLimits(header_seconds=60.0, most=60, share=0.1, unlimited=("127.0.0.0/8",))
+    with served(limits) as (port, server):
+        held = [connect(port, b"GET / HTTP/1.1\r\n") for _ in range(50)]
+        assert httpx.get(f"http://127.0.0.1:{port}/").status_code == 200
+        assert len(server.server_state.connections) >= 50
+        for connection in held:
+            connection.close()
+
+
+def test_ipv6_clients_are_counted_by_their_network() -> None:
+    assert client_network("2001:db8:1:2::1") == client_network("2001:db8:1:2:ffff::9") == "2001:db8:1:2::/64"
+    assert client_network("2001:db8:1:3::1") != client_network("2001:db8:1:2::1")
+    assert client_network("::ffff:9.9.9.9") == client_network("9.9.9.9") == "9.9.9.9"
+    assert client_network("unknown") == "unknown"
+
+
+def test_two_host_headers_are_no_request() -> None:
+    """A proxy might route by one of them and the application check the other."""
+    two = b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"
+    with served() as (port, _), connect(port, two) as connection:
+        assert connection.recv(12) == b"HTTP/1.1 400"
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_discover_gives_ranked_records(client: TestClient) -> None:
         ("GET", "/api/v1/explain", {**PAIR, "head": "remedi 4"}, 404, "unknown_term"),
         ("GET", "/api/v1/explain", {**PAIR, "tail": "C004", "head": "C004"}, 422, "wrong_use"),
         ("GET", "/api/v1/explain", {**PAIR, "relation": "cures"}, 422, "wrong_use"),
-        ("GET", "/api/v1/explain", {**PAIR, "k": 21}, 422, "invalid_request"),
+        ("GET", "/api/v1/explain", {**PAIR, "k": 21}, 422, "wrong_use"),
         ("GET", "/api/v1/explain", {"head": "C004"}, 422, "invalid_request"),
         ("GET", "/api/v1/discover", {"relation": "causes"}, 422, "wrong_use"),
         ("GET", "/api/v1/discover", {"relation": "causes", "head": "C004", "top": 31}, 422, "invalid_request"),
@@ -183,3 +183,23 @@ def test_many_at_once_get_the_answers_of_one_alone(small_model_folder: Path) -> 
     with ThreadPoolExecutor(16) as threads:
         answers = list(threads.map(lambda pair: shared.explain(*pair, "may_treat", 3), pairs))
     assert answers == [alone.explain(*pair, "may_treat", 3) for pair in pairs]
+
+
+def test_a_base_rate_and_no_relation_in_batches_and_lists(client: TestClient, service: Service) -> None:
+    pairs = [{"head": "C004", "tail": "C007"}, {"head": "C010", "tail": "C133"}]
+    rows = client.post("/api/v1/predict", json={"pairs": pairs, "base_rate": 0.01}).json()
+    for pair, row in zip(pairs, rows, strict=True):
+        record = service.explain(pair["head"], pair["tail"], None, 0).with_base_rate(0.01)
+        assert (row["relation"], row["statement"]) == (record.relation, record.statement)
+    plain = client.get("/api/v1/discover", params={"head": "C004", "top": 3}).json()
+    shifted = client.get("/api/v1/discover", params={"head": "C004", "top": 3, "base_rate": 0.01}).json()
+    assert [row["relation"] for row in plain] == ["may_treat"] * 3 + ["causes"] * 3
+    assert [row["rank"] for row in plain] == [1, 2, 3] * 2
+    assert [row["tail"] for row in plain] == [row["tail"] for row in shifted]
+    assert {row["base_rate"] for row in shifted} == {0.01}
+    ranking = service.ranking("causes", "head", service.find("C004"))
+    assert ranking.contradicted.any()
+    assert ranking.contradicted.tolist() == sorted(ranking.contradicted.tolist())  # they come last
+    asked = {"head": "C004", "relation": "causes", "top": 30, "drop_contradicted": True}
+    kept = [row["tail"]["key"] for row in client.get("/api/v1/discover", params=asked).json()]
+    assert kept == [service.term(int(node)).key for node in ranking.node[~ranking.contradicted][:30]]

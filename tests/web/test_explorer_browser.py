@@ -107,9 +107,9 @@ def test_a_person_asks_reads_and_filters(server: web_browser.Server, tmp_path: P
 
         driver.find_element("css selector", ".evidence summary").send_keys(Keys.ENTER)  # opens from the keyboard
         wait_for_text(driver, ".evidence[open] dl", "What supports it?")
-        driver.find_element("css selector", "input[name=known]").click()
+        driver.find_element("css selector", "input[name=known_only]").click()
         driver.find_element("css selector", ".filters button").click()
-        wait_for(driver, ".filters input[name=known]:checked")
+        wait_for(driver, ".filters input[name=known_only]:checked")
         assert not driver.find_elements("css selector", ".sum .tag.assumed")
         driver.find_element("css selector", "button[data-copy]").click()
         wait_for(driver, "#copied")
@@ -133,7 +133,8 @@ def test_striking_out_and_saving_a_correction(server: web_browser.Server, tmp_pa
         driver.get(server.url + "/corrections")
         row = driver.find_element("css selector", "table.list tbody tr").text
         assert "Dr Test" in row
-        assert reason.split(" Assumed")[0].split(" Considered unlikely")[0].split(" Known")[0].split("\n")[0] in row
+        asked = reason.replace("is not thought to treat", "may treat")  # the verdict is on the relation itself
+        assert asked.split(" Assumed")[0].split(" Considered unlikely")[0].split(" Known")[0].split("\n")[0] in row
 
 
 def test_the_picture_answers(server: web_browser.Server, tmp_path: Path, chromium: None) -> None:

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import html
 import io
 import json
 import math
 import re
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
+from sample_predictions import inapplicable
 
 from cogstage.estimator import CogStage
+from cogstage.mcp.server import create_server
 from cogstage.rationale.corrections import Corrections
 from cogstage.rationale.record import Prediction
+from cogstage.rationale.wording import in_words, question_text, verdict_words
 from cogstage.relations import phrase
 from cogstage.web.asked import code_of, triple_of
 from cogstage.web.base import chance
 from cogstage.web.discover_pages import pairs_of
 from cogstage.web.explorer_app import create_explorer_app
 from cogstage.web.links import literature, source_of
-from cogstage.web.questions import question_text
 from cogstage.web.service import Service
 
 PAIR = {"head": "remedy 4", "tail": "Disorder number 7", "relation": "may_treat"}
@@ -52,6 +54,37 @@ def shares(page: str) -> list[float]:
 
 
 # The answer
+
+
+@pytest.mark.parametrize("relation", ["may_treat", "causes"])
+def test_pages_files_api_and_agents_say_the_same_sentence(
+    client: TestClient, service: Service, relation: str, small_model_folder: Path
+) -> None:
+    asked = {"head": "C004", "tail": "C007", "relation": relation}
+    record = CogStage.load(small_model_folder).predict("C004", "C007", relation)
+    sentence = record.statement
+    page = client.get("/pair", params=asked).text
+    assert plain(page[page.index("<h1>") : page.index("</h1>")]) == sentence
+    assert sentence in html.unescape(client.get("/pair.svg", params=asked).text)
+    assert client.get("/pair.json", params=asked).json()["statement"] == sentence
+    rows = csv.DictReader(io.StringIO(client.get("/pair.tsv", params=asked).text), delimiter="\t")
+    assert {row["statement"] for row in rows} == {sentence}
+    assert client.get("/api/v1/explain", params=asked).json()["statement"] == sentence
+    assert client.post("/api/v1/explain", json=asked).json()["statement"] == sentence
+    pairs = {"pairs": [{"head": "C004", "tail": "C007"}], "relation": relation}
+    assert client.post("/api/v1/predict", json=pairs).json()[0]["statement"] == sentence
+    found = client.get("/api/v1/discover", params={"head": "C004", "relation": relation, "top": 200}).json()
+    assert [row["statement"] for row in found if row["tail"]["key"] == "C007"] == [sentence]
+    batch = {"pairs": "C004;C007", "relation": relation, "form": "page"}
+    assert sentence in plain(client.post("/batch", data=batch).text)
+    for form in ("csv", "tsv"):
+        assert sentence in client.post("/batch", data={**batch, "form": form}).text
+    exported = client.get("/discover.kgx", params={"term": "C004", "relation": relation, "side": "head"}).json()
+    assert sentence in [edge["statement"] for edge in exported["edges"]]
+    tools = create_server(service)
+    for name in ("predict", "explain"):
+        answer = asyncio.run(tools.call_tool(name, asked))
+        assert json.dumps(sentence, ensure_ascii=False)[1:-1] in str(answer)
 
 
 @pytest.mark.parametrize("tail", range(1, 40, 4))
@@ -82,18 +115,25 @@ def test_the_answer_after_each_step_ends_at_the_answer(client: TestClient, servi
     assert html.unescape(shown[-1]) == chance(service.explain("C004", "C007", "may_treat", 10).probability)
 
 
-def test_a_likelier_opposite_is_a_warning(client: TestClient, service: Service) -> None:
+def test_a_contradicted_relation_leads_with_the_contradiction(client: TestClient, service: Service) -> None:
     seen = set()
     for tail in range(1, 40, 2):
         asked = {**PAIR, "tail": f"C{tail:03d}"}
-        mine, other = (service.explain("C004", asked["tail"], name, 0) for name in ("may_treat", "causes"))
-        warns = other.types_fit is not False and other.probability > max(mine.probability, 0.5)
-        assert ("Caution." in client.get("/pair", params=asked).text) == warns
-        seen.add(warns)
-    assert seen == {True, False}
+        record = service.explain("C004", asked["tail"], "may_treat", 10)
+        page = client.get("/pair", params=asked).text
+        shown = plain(page)
+        assert plain(page[page.index("<h1>") :]).startswith(record.statement)
+        assert ("What speaks for “" in shown) == (record.verdict == "contradicted")
+        if record.verdict == "contradicted":
+            other = service.explain("C004", asked["tail"], record.contradicted_by, 3)
+            contradiction = page[page.index('aria-label="Contradiction"') : page.index('<div class="columns">')]
+            assert f"{phrase(other.relation)} {other.tail.name}”" in plain(contradiction)
+            assert [r.head.name in plain(contradiction) for r in other.reasons_for] == [True] * len(other.reasons_for)
+        seen.add(record.verdict)
+    assert {"contradicted", "likely"} <= seen
 
 
-def test_facts_and_assumptions_are_told_apart(client: TestClient, service: Service) -> None:
+def test_facts_and_assumptions_are_marked(client: TestClient, service: Service) -> None:
     record = service.explain("C004", "C007", "may_treat", 10)
     page = client.get("/pair", params=PAIR).text
     table = page[page.index('<table class="sum">') :]
@@ -105,23 +145,28 @@ def test_the_words_and_the_bar_have_the_colour_of_the_verdict(client: TestClient
     for tail in ("C007", "C001", "C003", "C009"):
         record = service.explain("C004", tail, "may_treat", 10)
         page = client.get("/pair", params={**PAIR, "tail": tail}).text
-        assert f'class="answer {record.verdict}"' in page
-        other = {"likely": "unlikely", "unlikely": "likely"}[record.verdict]
-        assert f'class="answer {other}"' not in page
+        kinds = re.findall(r'class="answer ([^"]*)"', page)
+        assert kinds == [record.verdict.replace(" ", "-")]
 
 
-def test_other_relations_stand_beside_the_answer(client: TestClient, service: Service) -> None:
-    other = service.explain("C004", "C007", "causes", 0)
-    text = plain(client.get("/pair", params=PAIR).text)
-    assert f"Also: causes {chance(other.probability)}" in text
-    assert "opposite" in text  # causes speaks against may treat
+def test_all_relations_stand_beside_the_answer_at_one_base_rate(client: TestClient, service: Service) -> None:
+    for rate in (0.5, 0.01):
+        record = service.explain("C004", "C007", "may_treat", 0).with_base_rate(rate)
+        page = client.get("/pair", params={**PAIR, "base_rate": rate}).text
+        chart = page[page.index('<table class="profile">') :]
+        rows = [plain(row) for row in chart[: chart.index("</table>")].split("<tr")[1:]]
+        assert len(rows) == len(record.profile) == 2
+        for row, entry in zip(rows, record.profile, strict=True):
+            assert phrase(entry.relation) in row
+            assert chance(entry.probability) in row
+            assert verdict_words(entry).capitalize() in row
 
 
 class NothingFits(Service):
     """A service whose every pair has types that the relation does not join."""
 
     def _shown(self, records: list[Prediction]) -> list[Prediction]:
-        return [replace(record, types_fit=False) for record in records]
+        return [inapplicable(record) for record in records]
 
 
 def test_no_number_on_nonsense(small_model_folder: Path) -> None:
@@ -130,19 +175,19 @@ def test_no_number_on_nonsense(small_model_folder: Path) -> None:
     text = plain(page[page.index("<h1>") :])
     assert "Does not apply" in text
     assert "may treat joins" in text
-    assert not re.search(r"\b0\.\d", text.split("Link to this page")[0])
+    assert not re.search(r"\b0\.\d", text.split("All relations of the pair")[0])
     assert '<table class="sum">' not in page
 
 
 def test_the_base_rate_is_stated_and_can_be_set(client: TestClient, service: Service) -> None:
     record = service.explain("C004", "C007", "may_treat", 10)
     assert "If 50 % of the pairs" in plain(client.get("/pair", params=PAIR).text)
-    page = client.get("/pair", params={**PAIR, "rate": "1"}).text
+    page = client.get("/pair", params={**PAIR, "base_rate": "0.01"}).text
     assert "If 1 % of the pairs" in plain(page)
     shifted = record.logit + math.log(0.01 / 0.99)
     assert shares(page)[-1] == pytest.approx(shifted, abs=0.0006)
-    assert "rate=1" in html.unescape(page)  # the link keeps it
-    assert client.get("/pair", params={**PAIR, "rate": "0"}).status_code == 422
+    assert "base_rate=0.01" in html.unescape(page)  # the link keeps it
+    assert client.get("/pair", params={**PAIR, "base_rate": "0"}).status_code == 422
 
 
 def test_filters_take_part_of_a_name_and_never_change_the_answer(client: TestClient, service: Service) -> None:
@@ -151,7 +196,7 @@ def test_filters_take_part_of_a_name_and_never_change_the_answer(client: TestCli
     page = client.get("/pair", params={**PAIR, "through": term.split()[-1]}).text
     assert term in page
     assert shares(page)[-1] == pytest.approx(record.logit, abs=0.0006)
-    page = client.get("/pair", params={**PAIR, "known": "1"}).text
+    page = client.get("/pair", params={**PAIR, "known_only": "1"}).text
     assert 'class="tag assumed"' not in page
     assert shares(page)[-1] == pytest.approx(record.logit, abs=0.0006)
 
@@ -196,9 +241,8 @@ def test_the_api_takes_the_same_changes(client: TestClient, service: Service) ->
     record = service.explain("C004", "C007", "may_treat", 10)
     reason = record.reasons[0]
     got = client.get("/api/v1/explain", params={**PAIR, "wrong": code_of(reason.triple), "base_rate": 0.1}).json()
-    triple = {"head": reason.head.name, "relation": reason.relation, "tail": reason.tail.name, "verdict": "wrong"}
-    posted = client.post("/api/v1/explain", json={**PAIR, "assume": [triple], "base_rate": 0.1}).json()
-    assert got == posted
+    for triple in (in_words(reason), "\t".join((reason.head.name, reason.relation, reason.tail.name))):
+        assert client.post("/api/v1/explain", json={**PAIR, "wrong": [triple], "base_rate": 0.1}).json() == got
     assert got["logit"] == pytest.approx(record.without(reason.triple).with_base_rate(0.1).logit)
 
 
@@ -266,17 +310,6 @@ def test_a_correction_can_be_withdrawn(small_model_folder: Path, tmp_path: Path)
     assert "no longer active" in page
     client.post("/corrections", data=form)  # and it may be given again
     assert service.explain("C004", "C007", "may_treat", 10).logit != pytest.approx(before.logit)
-
-
-def test_a_table_of_corrections_has_an_end(
-    small_model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cogstage.web.corrections.MOST", 2)
-    service = Service.load(small_model_folder, corrections=tmp_path / "corrections.tsv")
-    client = TestClient(create_explorer_app(service), follow_redirects=False)
-    form = {"triple": "C004\tmay_treat\tC007", "verdict": "wrong", "who": "Dr A"}
-    assert [client.post("/corrections", data=form).status_code for _ in range(3)] == [303, 303, 422]
-    assert len(Corrections.read(tmp_path / "corrections.tsv")) == 2
 
 
 def test_without_a_file_nothing_is_kept(client: TestClient) -> None:
@@ -393,8 +426,9 @@ def listed(client: TestClient, **asked: object) -> list[str]:
 def test_candidates_are_ranked_paged_and_without_probabilities(client: TestClient, service: Service) -> None:
     pool = service.model.ends("may_treat", "tail")
     pool = pool[pool != 4]
-    scores = service.model.probabilities(np.full(len(pool), 4), pool, "may_treat")
-    expected = [service.term(int(n)).name for n in pool[np.lexsort((pool, -scores))]]
+    profiles = service.model.profiles(np.full(len(pool), 4), pool)
+    order = np.lexsort((pool, -profiles.logit[:, 0], profiles.contradicted("may_treat")))
+    expected = [service.term(int(n)).name for n in pool[order]]
     pages = -(-len(expected) // 25)
     found = [name for number in range(1, pages + 1) for name in listed(client, page=number)]
     assert found == expected
@@ -528,14 +562,14 @@ def test_a_file_of_answers_names_the_lines_that_failed(client: TestClient, form:
     assert "unknown term: nobody" in alone
 
 
-def test_a_list_of_pairs_is_answered_line_by_line(client: TestClient) -> None:
+def test_a_list_of_pairs_is_answered_line_by_line(client: TestClient, service: Service) -> None:
     text = "head\ttail\nremedy 4\tC007\nnobody;C007\nC004, C004\n\nalone\n"
     page = client.post("/batch", data={"pairs": text, "relation": "causes", "form": "page"}).text
     assert "4 answers" in page
     shown = plain(page)
     assert "unknown term: nobody" in shown
     assert "the same term" in shown
-    assert "Drug number 4 causes Disorder number 7" in shown
+    assert service.explain("C004", "C007", "causes", 0).statement in shown
     rows = client.post("/batch", data={"pairs": text, "relation": "causes", "form": "json"}).json()
     assert [row.get("error", {}).get("code") or row["head"]["key"] for row in rows] == [
         "C004",

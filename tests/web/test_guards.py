@@ -1,5 +1,7 @@
 """The guards in front of the app: body size, rate, counters; and type-ahead."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from fastapi import FastAPI, Request
@@ -8,13 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cogstage.corpus.tokens import casefold_text
+from cogstage.errors import UsageError
 from cogstage.graph.vocabulary import Vocabulary
-from cogstage.web.limits import BodyLimit, Metrics, RateLimit
+from cogstage.web.base import create_app
 from cogstage.web.search import TermSearch
+from cogstage.web.security import loggable
+from cogstage.web.serving import Address
 
 
-def echo_app() -> FastAPI:
-    app = FastAPI()
+def echo_app(**options: Any) -> FastAPI:
+    app = create_app("test", **options)
 
     @app.post("/echo")
     async def echo(request: Request) -> dict[str, int]:
@@ -28,7 +33,7 @@ def echo_app() -> FastAPI:
 
 
 def test_a_body_at_the_limit_passes_and_one_byte_more_is_refused() -> None:
-    client = TestClient(BodyLimit(echo_app(), 100))
+    client = TestClient(echo_app(largest_body=100))
     assert client.post("/echo", content=b"x" * 100).json() == {"bytes": 100}
     refused = client.post("/echo", content=b"x" * 101)
     assert refused.status_code == 413
@@ -36,12 +41,12 @@ def test_a_body_at_the_limit_passes_and_one_byte_more_is_refused() -> None:
 
 
 def test_a_body_without_a_length_is_counted_as_it_comes() -> None:
-    client = TestClient(BodyLimit(echo_app(), 100))
+    client = TestClient(echo_app(largest_body=100))
     assert client.post("/echo", content=(b"x" * 40 for _ in range(3))).status_code == 413
 
 
 def test_rate_limit_refuses_past_the_allowance_and_says_when_to_return() -> None:
-    client = TestClient(RateLimit(echo_app(), 5))
+    client = TestClient(echo_app(requests_per_minute=5))
     answers = [client.get("/item/a") for _ in range(7)]
     assert [answer.status_code for answer in answers] == [200] * 5 + [429] * 2
     assert int(answers[-1].headers["retry-after"]) >= 1
@@ -49,14 +54,49 @@ def test_rate_limit_refuses_past_the_allowance_and_says_when_to_return() -> None
 
 
 def test_metrics_count_by_route_and_not_by_what_was_asked() -> None:
-    client = TestClient(Metrics(echo_app()))
+    client = TestClient(echo_app(metrics=True))
     for name in ("secret-one", "secret-two"):
         client.get(f"/item/{name}")
     client.get("/nowhere")
+    for number in range(50):
+        client.request(f"RANDOM{number}", "/item/a")
     text = client.get("/metrics").text
-    assert 'cogstage_requests_total{method="GET",route="/item/{name}",status="200"} 2' in text
+    assert 'cogstage_requests_total{method="GET",route="/item/{name}",status="200"} 2.0' in text
     assert "secret" not in text
-    assert 'cogstage_request_seconds_count{route="/item/{name}"} 2' in text
+    assert "RANDOM" not in text  # a series for each would fill the memory
+    assert 'method="other"' in text
+    assert 'cogstage_request_seconds_count{route="/item/{name}"} 52.0' in text
+
+
+@pytest.mark.parametrize("path", ["/join/abc.SECRET", "//join/abc.SECRET", "/join//abc.SECRET", "/join/a\nb.SECRET"])
+def test_no_personal_link_stands_in_the_log(path: str) -> None:
+    assert "SECRET" not in loggable(path)
+
+
+@given(st.text())
+def test_what_is_logged_is_one_printable_line(text: str) -> None:
+    shown = loggable(text)
+    assert shown.isascii()
+    assert not shown or shown.isprintable()
+
+
+def test_two_host_headers_are_refused() -> None:
+    client = TestClient(echo_app())
+    answer = client.get("/item/a", headers=[("Host", "testserver"), ("Host", "testserver")])
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "host_not_allowed")
+
+
+def test_an_unexpected_error_is_a_page_with_all_headers() -> None:
+    app = echo_app()
+
+    @app.get("/broken")
+    def broken() -> None:
+        raise RuntimeError("secret")
+
+    answer = TestClient(app).get("/broken")
+    assert answer.status_code == 500
+    assert "secret" not in answer.text
+    assert answer.headers["x-content-type-options"] == "nosniff"
 
 
 NAMES = ("Acute myocardial infarction", "Myocardial ischemia", "Aspirin", "Infarction")
@@ -90,3 +130,10 @@ def test_type_ahead_finds_just_the_names_with_such_a_word(names: list[str], type
     assert expected <= found
     if expected:  # otherwise names of like spelling are offered
         assert found == expected
+
+
+@pytest.mark.parametrize("pattern", ["*example.org", "a*.example.org", "*.*.org", "**"])
+def test_a_pattern_of_hosts_that_cannot_work_is_one_line(pattern: str) -> None:
+    with pytest.raises(UsageError, match="allowed_hosts"):
+        Address(allowed_hosts=(pattern,)).check()
+    Address(allowed_hosts=("*", "*.example.org")).check()

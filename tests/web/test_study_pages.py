@@ -6,18 +6,19 @@ import logging
 import re
 from csv import DictReader
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import text
 from starlette.testclient import TestClient
 from study_material import small_study
 from study_pages import BASE, Make, admin, client, join, token_of
 from study_stores import PASSWORD
 
 from cogstage.study.access import Invitation
-from cogstage.web.limits import Attempts
-from cogstage.web.security import CONTENT_POLICY, loggable
+from cogstage.web.security import CONTENT_POLICY, Attempts, loggable
 from cogstage.web.study_app import create_study_app
 
 
@@ -335,3 +336,23 @@ def fuzzed(make_study: Make) -> tuple[TestClient, dict[str, str]]:
 )
 def test_odd_addresses_are_not_found(fuzzed: tuple[TestClient, dict[str, str]], path: str) -> None:
     assert fuzzed[0].get(path).status_code in (404, 422)
+
+
+def test_health_can_be_asked_often_without_writing_each_time(make_study: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[Path] = []
+    monkeypatch.setattr("cogstage.web.study_app.check_disk", written.append)
+    opened = make_study(small_study())
+    browser = TestClient(create_study_app(opened, secure_cookies=False), base_url=BASE)
+    paths = ("/health", "/health/ready", "/health/live")
+    assert [browser.get(path).text for path in paths * 50] == ["ok\n"] * 150
+    assert len(written) <= 1
+
+
+def test_live_and_ready_are_apart(make_study: Make) -> None:
+    opened = make_study(small_study())
+    browser = TestClient(create_study_app(opened, secure_cookies=False), base_url=BASE)
+    with opened.database.writing() as connection:
+        connection.execute(text("DROP TABLE study_answer"))
+        connection.execute(text("DELETE FROM study"))
+    assert browser.get("/health/live").status_code == 200
+    assert browser.get("/health/ready").status_code == 503

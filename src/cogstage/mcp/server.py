@@ -16,19 +16,24 @@ from cogstage.artefact import software_version
 from cogstage.errors import CogstageError
 from cogstage.graph.vocabulary import UnknownTerm
 from cogstage.rationale.prose import prose
-from cogstage.rationale.wording import order_in_words, signal_in_words
+from cogstage.rationale.record import Prediction
+from cogstage.rationale.side_effects import use_and_effect
+from cogstage.rationale.wording import in_words, order_in_words, question_text, signal_in_words, verdict_words
 from cogstage.relations import phrase
-from cogstage.web.questions import question_text
 from cogstage.web.service import Service
 
 INSTRUCTIONS = (
     "Predicts medical relations between two terms from corpus-level co-occurrence counts, with the reasons that add up"
-    " to each prediction. Look up terms with search_terms first. A reason with known_fact false is an assumption"
-    " of the model. Predictions are hypotheses for research, not medical advice; say so when you report them."
+    " to each prediction. Look up terms with search_terms first. Report the statement of an answer in its own words."
+    " A reason with known_fact false is an assumption of the model. Predictions are hypotheses for research, not"
+    " medical advice; say so when you report them."
 )
 READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 P = ParamSpec("P")
 Name = Annotated[str, Field(min_length=1, max_length=300, description="Key, name or synonym of a term.")]
+AnyRelation = Annotated[
+    str, Field(max_length=100, description="Relation, for example may_treat; by default the strongest verdict.")
+]
 Relation = Annotated[str, Field(min_length=1, max_length=100, description="Relation, for example may_treat.")]
 Query = Annotated[str, Field(min_length=1, max_length=300)]
 Limit = Annotated[int, Field(ge=1, le=50)]
@@ -37,13 +42,14 @@ Triples = Annotated[Sequence[Sequence[str]], Field(max_length=20, description="L
 Side = Annotated[Literal["auto", "head", "tail"], Field(description="Side of the term; auto decides by its type.")]
 Top = Annotated[int, Field(ge=1, le=200, description="Number of candidates.")]
 DropIndications = Annotated[bool, Field(description="For causes: leave out disorders that the drug treats.")]
+DropContradicted = Annotated[bool, Field(description="Leave out candidates that an opposite relation contradicts.")]
 NewOnly = Annotated[bool, Field(description="Leave out known facts.")]
 
 
 def create_server(service: Service) -> MCPServer[Any]:
     """Create the server with its tools."""
     server: MCPServer[Any] = MCPServer(
-        "cogstage", version=software_version(), instructions=INSTRUCTIONS, log_level="WARNING"
+        "cogstage", version=software_version(), instructions=INSTRUCTIONS, log_level="WARNING", subscriptions=False
     )
 
     @server.tool(annotations=READS)
@@ -58,23 +64,27 @@ def create_server(service: Service) -> MCPServer[Any]:
 
     @server.tool(annotations=READS)
     @_plain_errors
-    def predict(head: Name, tail: Name, relation: Relation) -> dict[str, Any]:
-        """Predict the probability of a relation between head and tail, without reasons."""
+    def predict(head: Name, tail: Name, relation: AnyRelation = "") -> dict[str, Any]:
+        """Judge the relations between head and tail, without reasons: one of them, or the strongest verdict."""
         p = service.explain(head, tail, relation, 0)
         return {
             "head": p.head.name,
             "relation": p.relation,
             "tail": p.tail.name,
-            "verdict": p.verdict,
-            "probability": None if p.types_fit is False else p.probability,
+            **_verdict(p),
             "base_rate": p.base_rate,
-            "known_fact": p.known_fact,
+            "relations": {phrase(entry.relation): verdict_words(entry) for entry in p.profile},
         }
 
     @server.tool(annotations=READS)
     @_plain_errors
     def explain(
-        head: Name, tail: Name, relation: Relation, reasons: Reasons = 10, wrong: Triples = (), right: Triples = ()
+        head: Name,
+        tail: Name,
+        relation: AnyRelation = "",
+        reasons: Reasons = 10,
+        wrong: Triples = (),
+        right: Triples = (),
     ) -> dict[str, Any]:
         """Predict a relation with its reasons, as a record and in sentences.
 
@@ -93,6 +103,7 @@ def create_server(service: Service) -> MCPServer[Any]:
         top: Top = 10,
         new_only: NewOnly = False,
         drop_indications: DropIndications = False,
+        drop_contradicted: DropContradicted = False,
     ) -> dict[str, Any]:
         """Rank the most probable candidates for a term, for example drugs that may treat a disease."""
         node = service.find(term)
@@ -103,13 +114,14 @@ def create_server(service: Service) -> MCPServer[Any]:
             raise ToolError(f"{relation} does not join terms of type {kind}; set side to head or tail to rank anyway")
         ranking = service.ranking(relation, at, node)
         used = service.ranker.indications(ranking) if drop_indications else None
-        every = ranking.choose(known="new" if new_only else "", drop=used)
+        drop = ranking.contradicted & drop_contradicted
+        every = ranking.choose(known="new" if new_only else "", drop=drop if used is None else drop | used)
         rows = every[:top]
         candidates = []
-        for row, p in zip(rows.tolist(), service.records(ranking, rows, 2), strict=True):
+        for p in service.records(ranking, rows, 2):
             other = p.tail if at == "head" else p.head
-            reasons = [f"{r.head.name} {phrase(r.relation)} {r.tail.name}" for r in p.reasons_for]
-            entry = {"rank": row + 1, "key": other.key, "name": other.name, "known_fact": p.known_fact}
+            reasons = [in_words(reason) for reason in p.reasons_for]
+            entry = {"rank": p.rank, "key": other.key, "name": other.name, **_verdict(p)}
             counts = None if p.signal is None else signal_in_words(p.signal)
             candidates.append({**entry, "reasons": reasons, "counts_alone": counts})
         answer = {
@@ -119,7 +131,10 @@ def create_server(service: Service) -> MCPServer[Any]:
         }
         if used is not None:
             out = ranking.left_out(used, rows, whole=len(rows) == len(every))
-            answer["left_out"] = [service.term(node).name for node in out]
+            answer["left_out"] = [
+                f"{(p.tail if at == 'head' else p.head).name} ({use_and_effect(p)})"
+                for p in service.records(ranking, out, 0)
+            ]
         return answer
 
     @server.tool(annotations=READS)
@@ -162,6 +177,17 @@ def _plain_errors(tool: Callable[P, dict[str, Any]]) -> Callable[P, dict[str, An
             raise ToolError(str(error)) from None
 
     return wrapped
+
+
+def _verdict(p: Prediction) -> dict[str, Any]:
+    """The verdict of a prediction and its sentence."""
+    return {
+        "verdict": p.verdict,
+        "contradicted_by": p.contradicted_by,
+        "statement": p.statement,
+        "probability": None if p.verdict == "does not apply" else p.probability,
+        "known_fact": p.known_fact,
+    }
 
 
 def _triple(service: Service, given: Sequence[str]) -> tuple[str, str, str]:

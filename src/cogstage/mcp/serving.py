@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Any
 
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.middleware import Middleware
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cogstage.mcp.server import create_server
 from cogstage.web.connections import configuration
-from cogstage.web.security import AllowedHosts, SecurityHeaders
+from cogstage.web.security import Guard, refuse
 from cogstage.web.service import Service
 from cogstage.web.serving import Address, check_free
 
@@ -21,15 +23,34 @@ def serve_stdio(service: Service) -> None:
     create_server(service).run("stdio")
 
 
-def http_app(service: Service, address: Address) -> Any:
-    """The application at /mcp. It keeps no sessions, so that any number of copies may run."""
+def http_app(service: Service, address: Address) -> ASGIApp:
+    """The application at /mcp. It keeps no sessions, so that any number of copies may run.
+
+    Every answer ends: a stream for messages of the server would be held open by a client that never reads, and this
+    server has none to send.
+    """
     app = create_server(service).streamable_http_app(
         stateless_http=True,
         json_response=True,
-        max_request_body_size=service.limits.body_bytes,
-        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # AllowedHosts does it
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # done below
     )
-    return SecurityHeaders(AllowedHosts(app, address.access.hosts))
+
+    async def post_only(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] != "POST":
+            await refuse(send, 405, "method_not_allowed", "Send messages by POST.", {"allow": "POST"})
+        else:
+            await app(scope, receive, send)
+
+    guard = Middleware(Guard, error_page=_internal_error, largest_body=service.limits.body_bytes)
+    guarded: ASGIApp = post_only
+    for layer in reversed(address.access.middleware(guard)):
+        guarded = layer.cls(guarded, *layer.args, **layer.kwargs)
+    return guarded
+
+
+def _internal_error(scope: Scope) -> Response:
+    error = {"code": -32603, "message": "Internal error"}
+    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, 500)
 
 
 def serve_http(service: Service, address: Address) -> None:

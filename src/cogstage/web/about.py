@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cogstage.evaluation.metrics import TITLES
+from cogstage.rationale.wording import joined_types
 from cogstage.web.curve import reliability_curves
-from cogstage.web.questions import joined_types
 from cogstage.web.service import Service
 
 SHOWN = ("f1", "auroc", "auprc", "precision", "recall", "brier", "ece")

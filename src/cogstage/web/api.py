@@ -11,13 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from cogstage.artefact import software_version
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.vocabulary import UnknownTerm
-from cogstage.rationale.filters import Filter
 from cogstage.rationale.record import Prediction
-from cogstage.web.asked import Codes, triple_of
+from cogstage.web.asked import ApiQuestion
 from cogstage.web.service import Limits, Service, TooExpensive
-from cogstage.web.turns import Busy
+from cogstage.web.work_queue import Busy
 
 Name = Annotated[str, Field(min_length=1, max_length=300)]
+BaseRate = Annotated[float, Field(gt=0, lt=1, description="Share of true pairs that the probabilities assume.")]
 
 
 class Problem(BaseModel):
@@ -52,50 +52,20 @@ class Pair(BaseModel):
     tail: Name
 
 
-class Verdict(BaseModel):
-    """A triple that is taken to be right or wrong; terms may be typed loosely."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    head: Name
-    relation: Name
-    tail: Name
-    verdict: Literal["right", "wrong"] = "wrong"
-
-
-class ExplainRequest(Pair):
-    """A pair to explain."""
-
-    relation: Name
-    k: int = Field(5, ge=0, description="Largest number of reasons.")
-    through: str | None = Field(
-        None, max_length=300, description="Only reasons with this term; part of its name is enough."
-    )
-    by: str | None = Field(None, max_length=300, description="Only reasons with this relation.")
-    known: bool = Field(False, description="Only reasons that are known facts.")
-    assume: list[Verdict] = Field(
-        default_factory=list, max_length=20, description="Triples to treat as right or wrong."
-    )
-    base_rate: float | None = Field(None, gt=0, lt=1, description="Share of true pairs that the probability assumes.")
-
-    def choose(self) -> Filter:
-        """The filter that was asked for."""
-        return Filter(self.through or None, self.by or None, self.known)
-
-
 def batch_of(limits: Limits) -> type[BaseModel]:
     """The body of a batch, its schema stating the limits."""
 
     class Batch(BaseModel):
-        """Pairs of one relation to predict."""
+        """Pairs to predict."""
 
         model_config = ConfigDict(extra="forbid")
 
         pairs: list[Pair] = Field(min_length=1, json_schema_extra={"maxItems": limits.pairs})
-        relation: Name
+        relation: Name | None = Field(None, description="Relation; by default, for each pair the strongest verdict.")
         k: int = Field(
             0, ge=0, json_schema_extra={"maximum": limits.rationales}, description="Largest number of reasons per pair."
         )
+        base_rate: BaseRate = 0.5
 
     return Batch
 
@@ -147,11 +117,14 @@ def answer(error: CogstageError) -> JSONResponse:
     return failure(*described(error))
 
 
-def stream(rows: Iterator[Prediction | CogstageError], lines: bool) -> Iterator[str]:
+def stream(rows: Iterator[Prediction | CogstageError], lines: bool, base_rate: float = 0.5) -> Iterator[str]:
     """Rows as JSON text, each as soon as it is there: one array, or one object per line."""
     before = "" if lines else "["
     for row in rows:
-        plain = problem(*described(row)[1:]) if isinstance(row, CogstageError) else row.to_dict()
+        if isinstance(row, CogstageError):
+            plain = problem(*described(row)[1:])
+        else:
+            plain = row.with_base_rate(base_rate).to_dict()
         yield before + json.dumps(plain, ensure_ascii=False, allow_nan=False) + ("\n" if lines else "")
         before = "" if lines else ",\n"
     if not lines:
@@ -182,28 +155,12 @@ def router(service: Service) -> APIRouter:
         return [SearchResult(key=term.key, name=term.name, type=term.type, count=count) for term, count in found]
 
     @routes.get("/explain", summary="One pair with its reasons", responses={200: PREDICTION})
-    def explain(
-        head: Annotated[str, Query(min_length=1, max_length=300)],
-        tail: Annotated[str, Query(min_length=1, max_length=300)],
-        relation: Annotated[str, Query(min_length=1, max_length=300)],
-        k: Annotated[int, Query(ge=0, le=limits.rationales)] = 5,
-        through: Annotated[str | None, Query(max_length=300)] = None,
-        by: Annotated[str | None, Query(max_length=300)] = None,
-        known: bool = False,
-        wrong: Codes = [],  # noqa: B006 (FastAPI copies it)
-        right: Codes = [],  # noqa: B006
-        base_rate: Annotated[float | None, Query(gt=0, lt=1)] = None,
-    ) -> JSONResponse:
-        choose = Filter(through or None, by or None, known)
-        verdicts = {triple_of(code): False for code in wrong} | {triple_of(code): True for code in right}
-        found = service.explain(head, tail, relation, k, choose, verdicts)
-        return JSONResponse((found if base_rate is None else found.with_base_rate(base_rate)).to_dict())
+    def explain(asked: Annotated[ApiQuestion, Query()]) -> JSONResponse:
+        return JSONResponse(asked.ask(service).to_dict())
 
     @routes.post("/explain", summary="One pair with its reasons", responses={200: PREDICTION})
-    def explain_posted(asked: ExplainRequest) -> JSONResponse:
-        verdicts = {(service.key(v.head), v.relation, service.key(v.tail)): v.verdict == "right" for v in asked.assume}
-        found = service.explain(asked.head, asked.tail, asked.relation, asked.k, asked.choose(), verdicts)
-        return JSONResponse((found if asked.base_rate is None else found.with_base_rate(asked.base_rate)).to_dict())
+    def explain_posted(asked: ApiQuestion) -> JSONResponse:
+        return JSONResponse(asked.ask(service).to_dict())
 
     @routes.post(
         "/predict",
@@ -220,11 +177,13 @@ def router(service: Service) -> APIRouter:
         rows = service.predict([(pair.head, pair.tail) for pair in asked.pairs], asked.relation, asked.k)
         lines = "application/x-ndjson" in request.headers.get("accept", "")
         kind = "application/x-ndjson" if lines else "application/json"
-        return StreamingResponse(stream(rows, lines), media_type=kind)
+        return StreamingResponse(stream(rows, lines, asked.base_rate), media_type=kind)
 
     @routes.get("/discover", summary="Most likely tails of a head, or heads of a tail", responses={200: PREDICTIONS})
     def discover(
-        relation: Annotated[str, Query(min_length=1, max_length=300)],
+        relation: Annotated[
+            str | None, Query(max_length=300, description="Relation; by default all that fit the type of the term.")
+        ] = None,
         head: Annotated[str | None, Query(min_length=1, max_length=300)] = None,
         tail: Annotated[str | None, Query(min_length=1, max_length=300)] = None,
         top: Annotated[int, Query(ge=1, le=limits.candidates)] = 20,
@@ -233,12 +192,16 @@ def router(service: Service) -> APIRouter:
         indications: Annotated[
             Literal["keep", "drop", "only"],
             Query(
-                description="For the relation causes: drop leaves out disorders that the drug treats,"
-                " known or predicted; only lists just these."
+                description="For the relation causes: drop leaves out disorders that the drug treats"
+                " rather than causes; only lists just these."
             ),
         ] = "keep",
+        drop_contradicted: Annotated[
+            bool, Query(description="Leave out candidates for which an opposite relation is known or more likely.")
+        ] = False,
+        base_rate: BaseRate = 0.5,
     ) -> JSONResponse:
-        found = service.discover(relation, head, tail, top, new_only, k, indications)
-        return JSONResponse([record.to_dict() for record in found])
+        records = service.discover(relation, head, tail, top, new_only, k, indications, drop_contradicted)
+        return JSONResponse([record.with_base_rate(base_rate).to_dict() for record in records])
 
     return routes

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import os
 import tempfile
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
@@ -14,7 +17,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.staticfiles import StaticFiles
 from fastapi.templating import Jinja2Templates
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -22,21 +25,13 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Scope
 
 from cogstage.artefact import software_version
 from cogstage.errors import CogstageError, UsageError
 from cogstage.reporting import look
-from cogstage.web.limits import BodyLimit
-from cogstage.web.security import (
-    AccessLog,
-    AllowedHosts,
-    HostAccess,
-    SameOrigin,
-    SecurityHeaders,
-    TrustedProxies,
-    loggable,
-)
+from cogstage.web.security import Guard, HostAccess, RequestMetrics
+from cogstage.web.security import PageError as PageError
 
 STATIC = Path(__file__).parent / "static"
 log = logging.getLogger("cogstage.web")
@@ -67,13 +62,13 @@ HEADINGS = {
 }
 FIELDS = {  # what the pages call a value of an address
     "k": "reasons at most",
-    "rate": "assumed share of true pairs",
+    "base_rate": "assumed share of true pairs",
     "least": "score at least",
     "head": "first term",
     "tail": "second term",
     "q": "find a term",
     "key": "term",
-    "by": "relation",
+    "reason_relation": "relation",
 }
 KINDS = {  # what is wrong with a value, by the kind of error
     "missing": "is missing",
@@ -88,14 +83,6 @@ KINDS = {  # what is wrong with a value, by the kind of error
     "string_too_short": "must not be empty",
     "too_long": "can have at most {max_length} entries",
 }
-
-
-class PageError(HTTPException):
-    """An error with a machine-readable code beside the words for people."""
-
-    def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(status, message)
-        self.code = code
 
 
 @cache
@@ -143,35 +130,35 @@ def create_app(
     page_cache: str = "no-store",
     openapi_url: str | None = None,
     access: HostAccess | None = None,
-    guards: Sequence[Middleware] = (),
+    requests_per_minute: int = 0,
+    metrics: bool = False,
 ) -> FastAPI:
     """An empty application with headers, limits, log, static files and error pages in place.
 
     ``public_url`` is the address that people use, where it is known; ``access`` says which host names and proxies are
-    believed; ``guards`` are further layers, which see the client's true address. FastAPI's own documentation pages
-    load scripts from elsewhere and are off; ``openapi_url`` serves the schema.
+    believed; ``metrics`` serves counters for Prometheus at /metrics. FastAPI's own documentation pages load scripts
+    from elsewhere and are off; ``openapi_url`` serves the schema.
     """
-    access = access or HostAccess()
-    https = bool(public_url and public_url.startswith("https://"))
+    counters = RequestMetrics() if metrics else None
+    guard = Middleware(
+        Guard,
+        error_page=_unexpected_error,
+        public_url=public_url,
+        page_cache=page_cache,
+        largest_body=largest_body,
+        requests_per_minute=requests_per_minute,
+        metrics=counters,
+    )
     app = FastAPI(
         title=title,
         version=software_version(),
         docs_url=None,
         redoc_url=None,
         openapi_url=openapi_url,
-        # From the outside in: whatever an inner layer answers gets the headers and a line in the log.
-        middleware=[
-            Middleware(SecurityHeaders, https=https, page_cache=page_cache),
-            Middleware(TrustedProxies, proxies=access.proxies),
-            Middleware(AccessLog),
-            Middleware(AllowedHosts, hosts=access.hosts),
-            *guards,
-            Middleware(HeadRequests),
-            Middleware(LastResort),
-            Middleware(BodyLimit, most=largest_body),
-            Middleware(SameOrigin, public_url=public_url),
-        ],
+        middleware=(access or HostAccess()).middleware(guard),
     )
+    if counters:
+        app.add_api_route("/metrics", counters.answer, include_in_schema=False)
     files = StaticFiles(directory=STATIC, packages=[("cogstage.reporting", look.STATIC.name)])  # tried in this order
     app.mount("/static", files, name="static")
     app.add_exception_handler(HTTPException, _http_error)
@@ -190,6 +177,40 @@ def check_disk(folder: Path) -> None:
     except OSError as error:
         log.error("cannot write to the disk: %s", error.strerror)
         raise PageError(503, "disk_full", "The service cannot write to its disk at the moment.") from None
+
+
+class RecentCheck:
+    """A check that anybody may ask for, made at most once in ``seconds``: it writes to the disk."""
+
+    def __init__(self, check: Callable[[], None], seconds: float = 10.0) -> None:
+        self._check, self._seconds = check, seconds
+        self._made, self._problem = -math.inf, None  # type: float, Exception | None
+        self._lock = threading.Lock()
+
+    def __call__(self) -> None:
+        """Raise if the latest check failed."""
+        with self._lock:
+            if time.monotonic() - self._made > self._seconds:
+                try:
+                    self._check()
+                    self._problem = None
+                except Exception as problem:
+                    self._problem = problem
+                self._made = time.monotonic()
+            if self._problem is not None:
+                raise self._problem
+
+
+def add_health(app: FastAPI, check: Callable[[], None] = lambda: None) -> None:
+    """``/health/live``: the process answers; ``/health/ready``: it can also do its work, by ``check``."""
+
+    def ready() -> Response:
+        check()
+        return PlainTextResponse("ok\n")
+
+    app.add_api_route("/health/live", lambda: PlainTextResponse("ok\n"), include_in_schema=False)
+    for path in ("/health/ready", "/health"):
+        app.add_api_route(path, ready, include_in_schema=False)
 
 
 def wants_json(request: Request) -> bool:
@@ -236,51 +257,12 @@ def _validation_error(request: Request, error: Exception) -> Response:
     return error_answer(request, 422, "invalid_request", f"The value of “{field}” {words}.")
 
 
+def _unexpected_error(scope: Scope) -> Response:
+    return error_answer(Request(scope), 500, "internal", WORDS[500])
+
+
 def _own_error(request: Request, error: Exception) -> Response:
     if isinstance(error, UsageError):
         return error_answer(request, 400, "bad_request", str(error))
     log.error("%s", error)
     return error_answer(request, 503, "unavailable", WORDS[503])
-
-
-class HeadRequests:
-    """Answers HEAD as GET without the body: routes are declared for GET alone."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "HEAD":
-            await self.app(scope, receive, send)
-            return
-
-        async def without_body(message: Message) -> None:
-            if message["type"] == "http.response.body":
-                message = {**message, "body": b""}
-            await send(message)
-
-        await self.app({**scope, "method": "GET"}, receive, without_body)
-
-
-class LastResort:
-    """Turns what nobody expected into a logged traceback and a plain error page that has all headers."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        begun = False
-
-        async def watched(message: Message) -> None:
-            nonlocal begun
-            begun = True
-            await send(message)
-
-        try:
-            await self.app(scope, receive, watched)
-        except Exception:
-            if scope["type"] != "http" or begun:
-                raise
-            log.exception("unexpected error in %s %s", scope["method"], loggable(scope["path"]))
-            answer = error_answer(Request(scope), 500, "internal", WORDS[500])
-            await answer(scope, receive, send)

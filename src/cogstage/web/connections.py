@@ -1,7 +1,8 @@
-"""Connections that cost nothing to hold: time-outs for headers, bodies and slow readers, a limit, a quiet log.
+"""Limits on connections: deadlines for headers, bodies and slow readers, a number per process and per client.
 
-uvicorn waits for ever for a request that never ends. Its protocol is extended here, so that a few thousand half
-requests neither use up the file descriptors nor fill the log.
+uvicorn waits without end for a request that never ends and has no setting for it, so its protocol is extended here.
+Each limit names the attack that it stops. On the open internet, put a proxy in front that buffers requests
+(docs/howto/proxy.md).
 """
 
 from __future__ import annotations
@@ -10,28 +11,35 @@ import asyncio
 import logging
 import resource
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network
 from typing import Any
 
 import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from cogstage.web.security import HEADERS
+from cogstage.web.security import HEADERS, client_network, is_in, networks
 
 BACKLOG = 64  # connections accepted in one turn of the event loop
+STOP_SECONDS = 60  # what is being answered when the server is stopped is finished within this time
 RESERVE = 3 * BACKLOG  # file descriptors for files, databases and what is accepted before it can be refused
 
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """How long and how many connections one process waits for."""
+    """How long one process waits for its clients, and for how many."""
 
     header_seconds: float = 10.0  # from the first byte (or the connection) to the end of the header
-    body_seconds: float = 30.0  # from there to the end of the body
+    body_seconds: float = 5.0  # for the first bytes of the body; every `body_rate` bytes give one second more
+    body_rate: int = 1000  # bytes per second that a body must have on average after that
+    longest_body_seconds: float = 30.0  # the end of the body, at any rate
     read_seconds: float = 30.0  # a client that does not take its answer
     idle_seconds: int = 5  # between two requests
     most: int = 1000  # connections of a process at once
+    share: float = 0.25  # of them that one client may hold (an address, or an IPv6 network of 64 bits)
+    unlimited: tuple[str, ...] = ()  # proxies, which hold the connections of many clients
 
     def affordable(self) -> int:
         """``most``, or what the limit on file descriptors leaves of it."""
@@ -68,26 +76,43 @@ class QuietLog(logging.Filter):
 
 
 class GuardedProtocol(H11Protocol):
-    """uvicorn's HTTP protocol with a deadline for whatever a connection is waiting for."""
+    """uvicorn's HTTP protocol with a deadline for whatever a connection is waiting for.
+
+    - Half-sent headers, slow bodies and unread answers would hold connections without end: deadlines.
+    - A crowd of them that comes back at every deadline would keep others out: the connection that has waited longest
+      is closed for a new one, so a client that sends its whole request at once is always answered.
+    - One client with many connections would have the others' closed: it only ever loses its own.
+    """
 
     limits = ConnectionLimits()
     most = 0  # connections of this process at once
+    proxies: Sequence[IPv4Network | IPv6Network] = ()
     _deadline: asyncio.TimerHandle | None = None
     _waits_for = ""
     _since = 0.0
+    _client: str | None = None  # None for a proxy
+    _body_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._since = self.loop.time()
         self._wait("header", self.limits.header_seconds)
+        address = self.client[0] if self.client else ""
+        if not is_in(address, self.proxies):
+            self._client = client_network(address)
+            own = [c for c in self.connections if getattr(c, "_client", None) == self._client]
+            if len(own) > max(1, int(self.most * self.limits.share)):
+                self._close_oldest(own)
         if len(self.connections) > self.most:
-            self._make_room()
+            self._close_oldest(list(self.connections))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._wait("", 0)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self._waits_for == "body":
+            self._body_bytes += len(data)
         super().data_received(data)
         self._watch()
 
@@ -145,16 +170,24 @@ class GuardedProtocol(H11Protocol):
             self._deadline.cancel()
             self._deadline = None
         self._waits_for = what
+        self._body_bytes = 0
         if what:
-            self._deadline = self.loop.call_later(seconds, self._end)
+            self._deadline = self.loop.call_later(seconds, self._end, self.loop.time())
 
-    def _end(self) -> None:
+    def _end(self, begun: float) -> None:
+        """Close the connection, unless it waits for a body that comes fast enough."""
+        limits = self.limits
+        if self._waits_for == "body":
+            earned = min(limits.body_seconds + self._body_bytes / limits.body_rate, limits.longest_body_seconds)
+            left = begun + earned - self.loop.time()
+            if left > 0.001:
+                self._deadline = self.loop.call_later(left, self._end, begun)
+                return
         self.transport.abort()
 
-    def _make_room(self) -> None:
-        """Drop the connection that has waited longest for a header: whoever asks something at once gets through."""
-        waiting: list[Any] = [c for c in self.connections if getattr(c, "_waits_for", "") in ("header", "reader")]
-        waiting += [c for c in self.connections if getattr(c, "timeout_keep_alive_task", None) is not None]
+    def _close_oldest(self, connections: Sequence[Any]) -> None:
+        """Close the one that has waited longest for its client; this one, if the others are being answered."""
+        waiting = [c for c in connections if c._waits_for or c.timeout_keep_alive_task is not None]
         oldest = min(waiting, key=lambda connection: connection._since, default=self)
         self.connections.discard(oldest)
         oldest.transport.abort()
@@ -162,7 +195,8 @@ class GuardedProtocol(H11Protocol):
 
 def guarded(limits: ConnectionLimits) -> type[H11Protocol]:
     """The protocol with these limits."""
-    return type("LimitedProtocol", (GuardedProtocol,), {"limits": limits, "most": limits.affordable()})
+    values = {"limits": limits, "most": limits.affordable(), "proxies": networks(limits.unlimited)}
+    return type("LimitedProtocol", (GuardedProtocol,), values)
 
 
 def configuration(
@@ -181,9 +215,9 @@ def configuration(
         access_log=False,  # it would print personal links
         log_config=None,
         server_header=False,
-        proxy_headers=False,  # X-Forwarded-For is read by TrustedProxies, and only where it may be believed
+        proxy_headers=False,  # the application has the middleware itself, with the proxies that it trusts
         backlog=BACKLOG,
         timeout_keep_alive=limits.idle_seconds,
-        timeout_graceful_shutdown=5,
+        timeout_graceful_shutdown=STOP_SECONDS,
         **options,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, Response
 
 from cogstage.errors import CogstageError, UsageError
@@ -17,6 +18,9 @@ from cogstage.web.downloads import send_file
 from cogstage.web.explorer import explorer_page
 from cogstage.web.service import Service
 
+AT_ONCE = 20  # verdicts in one form
+LISTED = 500  # the page shows the latest; the file has all
+
 
 def router(service: Service) -> APIRouter:
     """The pages over one service."""
@@ -24,8 +28,7 @@ def router(service: Service) -> APIRouter:
 
     @routes.get("/corrections", name="corrections")
     def corrections(request: Request) -> Response:
-        service.corrected.version  # noqa: B018 (reads the table again if it has changed)
-        entered = service.corrected.entries.entries
+        entered = service.corrected.entries
         last = {(entry.head, entry.relation, entry.tail): entry for entry in entered}
         entries = [
             {
@@ -34,11 +37,16 @@ def router(service: Service) -> APIRouter:
                 "code": code_of(triple),
                 "holds": entry is last[triple] and entry.verdict != WITHDRAWN,
             }
-            for entry in reversed(entered)
+            for entry in entered[: -LISTED - 1 : -1]
             for triple in [(entry.head, entry.relation, entry.tail)]
         ]
         return explorer_page(
-            service, request, "corrections.html", entries=entries, kept=service.corrected.path is not None
+            service,
+            request,
+            "corrections.html",
+            entries=entries,
+            not_listed=len(entered) - len(entries),
+            kept=service.corrected.path is not None,
         )
 
     @routes.get("/corrections.tsv")
@@ -55,8 +63,10 @@ def router(service: Service) -> APIRouter:
         codes, verdicts = fields.get("triple", []), fields.get("verdict", [])
         if not codes or len(codes) != len(verdicts):
             raise UsageError("nothing to save; remove or confirm a reason first")
-        for code, verdict in zip(codes[:20], verdicts, strict=False):
-            service.corrected.add(*triple_of(code), verdict, who, why)
+        given = [(triple_of(code), verdict) for code, verdict in zip(codes, verdicts, strict=True)]
+        if len(given) > AT_ONCE:
+            raise UsageError(f"at most {AT_ONCE} corrections can be saved at once, not {len(given)}")
+        await run_in_threadpool(service.corrected.add, given, who, why)
         back = fields.get("back", [""])[0]
         return RedirectResponse(f"/pair?{back}" if back.startswith("head=") else "/corrections", 303)
 

@@ -13,11 +13,12 @@ from fastapi.responses import Response
 from cogstage.errors import CogstageError, UsageError
 from cogstage.evaluation.hit_rate import rate_at
 from cogstage.rationale.record import Term
+from cogstage.rationale.side_effects import use_and_effect
+from cogstage.rationale.wording import joined_types, question_text
 from cogstage.web.asked import Text
 from cogstage.web.base import PageError
 from cogstage.web.downloads import download
 from cogstage.web.explorer import explorer_page
-from cogstage.web.questions import joined_types, question_text
 from cogstage.web.ranking import SORTS, CandidateRanking
 from cogstage.web.service import Service
 
@@ -42,10 +43,12 @@ class CandidateQuestion:
         least: Annotated[int, Query(ge=0, le=100)] = 0,
         sort: Choice = "rank",
         indications: Choice = "",
+        drop_contradicted: bool = False,
         page: Annotated[int, Query(ge=1, le=10_000)] = 1,
     ) -> None:
         self.term, self.relation, self.side, self.type = term.strip(), relation, side, type
         self.known, self.together, self.least, self.indications = known, together, least, indications
+        self.drop_contradicted = 1 if drop_contradicted else ""
         self.sort, self.page = sort if sort in SORTS else "rank", page
 
     def address(self, **changed: Any) -> str:
@@ -62,7 +65,7 @@ def router(service: Service) -> APIRouter:
 
     @routes.get("/discover", name="discover")
     def discover(request: Request, question: Asked) -> Response:
-        question.relation = question.relation or service.relations[0]
+        _choose_relation(service, question)
         values: dict[str, Any] = {"subject": None, "ranking": None, "heading": "", "joins": "", "left_out": None}
         values["examples"] = () if question.term else service.examples
         if question.term:
@@ -79,7 +82,7 @@ def router(service: Service) -> APIRouter:
 
     @routes.get("/discover.{form}")
     def export(form: str, question: Asked) -> Response:
-        question.relation = question.relation or service.relations[0]
+        _choose_relation(service, question)
         ranking = _ranking(service, question)
         if ranking is None:
             return download([], form, "candidates")
@@ -115,7 +118,7 @@ def router(service: Service) -> APIRouter:
         from starlette.concurrency import run_in_threadpool
 
         fields = await posted_fields(request)
-        text, relation = fields.get("pairs", [""])[0], fields.get("relation", [service.relations[0]])[0]
+        text, relation = fields.get("pairs", [""])[0], fields.get("relation", [""])[0]
         pairs = pairs_of(text)
         if not 0 < len(pairs) <= service.limits.pairs:
             raise UsageError(f"{len(pairs)} pairs were sent; a batch can have 1 to {service.limits.pairs}")
@@ -132,6 +135,14 @@ def router(service: Service) -> APIRouter:
     return routes
 
 
+def _choose_relation(service: Service, question: CandidateQuestion) -> None:
+    """Without a relation, the first that joins terms of this type."""
+    if not question.relation:
+        node = service.find(question.term) if question.term else None
+        fitting = (name for name in service.relations if node is not None and service.ranker.side(name, node))
+        question.relation = next(fitting, service.relations[0])
+
+
 def _ranking(service: Service, question: CandidateQuestion) -> CandidateRanking | None:
     """All candidates; None where the relation does not join terms of this type."""
     node = service.find(question.term)
@@ -140,15 +151,13 @@ def _ranking(service: Service, question: CandidateQuestion) -> CandidateRanking 
     return service.ranking(question.relation, side, node) if side else None
 
 
-def _indications(service: Service, ranking: CandidateRanking, question: CandidateQuestion) -> np.ndarray | None:
-    """Which candidates are indications to leave out."""
-    return service.ranker.indications(ranking) if question.indications == "drop" else None
-
-
 def _chosen(service: Service, ranking: CandidateRanking, question: CandidateQuestion) -> np.ndarray:
     """The rows that pass the filters, sorted."""
     q = question
-    at = ranking.choose(q.type, q.known, q.together, q.least / 100, q.sort, _indications(service, ranking, q))
+    drop = ranking.contradicted & bool(q.drop_contradicted)
+    if q.indications == "drop":
+        drop = drop | service.ranker.indications(ranking)
+    at = ranking.choose(q.type, q.known, q.together, q.least / 100, q.sort, drop)
     if q.sort == "name":
         names = service.model.vocabulary.name
         at = np.array(sorted(at.tolist(), key=lambda row: names[ranking.node[row]].casefold()), np.int64)
@@ -157,13 +166,14 @@ def _chosen(service: Service, ranking: CandidateRanking, question: CandidateQues
 
 def _left_out(
     service: Service, ranking: CandidateRanking, at: np.ndarray, question: CandidateQuestion
-) -> list[Term] | None:
-    """The indications that would stand on this page or before it; None if none were to be left out."""
-    drop = _indications(service, ranking, question)
-    if drop is None:
+) -> list[tuple[Term, str]] | None:
+    """The indications that would stand on this page or before it, with both probabilities; None if all are kept."""
+    if question.indications != "drop":
         return None
     shown = at[: question.page * ON_PAGE]
-    return [service.term(node) for node in ranking.left_out(drop, shown, whole=len(shown) == len(at))]
+    rows = ranking.left_out(service.ranker.indications(ranking), shown, whole=len(shown) == len(at))
+    records = service.records(ranking, rows, 0)
+    return [(p.tail if ranking.side == "head" else p.head, use_and_effect(p)) for p in records]
 
 
 def _page_of(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from markupsafe import Markup
 
@@ -16,20 +15,30 @@ from cogstage.rationale.exports import rows_of, table
 from cogstage.rationale.layout import bridged
 from cogstage.rationale.picture import png, svg
 from cogstage.rationale.prose import prose
-from cogstage.rationale.record import Prediction
-from cogstage.rationale.wording import estimate_in_words, likelier_opposites, opposes, order_in_words, steps
-from cogstage.relations import contradict, phrase
+from cogstage.rationale.record import Prediction, Triple
+from cogstage.rationale.verdict import sigmoid
+from cogstage.rationale.wording import (
+    estimate_in_words,
+    joined_types,
+    opposes,
+    order_in_words,
+    status_in_words,
+    steps,
+    triple_phrase,
+    verdict_words,
+)
+from cogstage.relations import phrase
 from cogstage.web.about import about_page
-from cogstage.web.asked import Question, Text, code_of
+from cogstage.web.asked import PairQuestion, Text, code_of
 from cogstage.web.base import page
 from cogstage.web.downloads import send_file
 from cogstage.web.links import document_link, literature
-from cogstage.web.questions import joined_types
 from cogstage.web.service import Service
 from cogstage.web.term_page import describe
 
 DRAWN = 10  # reasons in the picture at most
-Asked = Annotated[Question, Depends()]
+BEHIND = 3  # reasons shown for the relation that contradicts the answer
+Asked = Annotated[PairQuestion, Query()]
 
 
 def in_words(prediction: Prediction) -> str:
@@ -58,7 +67,7 @@ def bars(prediction: Prediction) -> tuple[list[dict[str, str]], dict[str, str]]:
 
 def running(prediction: Prediction) -> list[float]:
     """The probability after each step of the sum; after the last one it is the answer."""
-    return [1.0 / (1.0 + math.exp(-(step.before + step.share))) for step in steps(prediction)]
+    return [sigmoid(step.before + step.share) for step in steps(prediction)]
 
 
 def drawn_twice(prediction: Prediction, most: int) -> Markup:
@@ -72,7 +81,14 @@ def drawn_twice(prediction: Prediction, most: int) -> Markup:
 
 def explorer_page(service: Service, request: Request, name: str, **values: Any) -> Response:
     """A page of the explorer from its template, with what all of them show."""
-    common: dict[str, Any] = {"relations": service.relations, "phrase": phrase, "literature": literature}
+    common: dict[str, Any] = {
+        "relations": service.relations,
+        "phrase": phrase,
+        "triple_phrase": triple_phrase,
+        "status_in_words": status_in_words,
+        "verdict_words": verdict_words,
+        "literature": literature,
+    }
     return page(request, f"explorer/{name}", counts_hidden=service.hide_counts, **common, **values)
 
 
@@ -95,8 +111,9 @@ def router(service: Service) -> APIRouter:
     @routes.get("/pair", name="pair")
     def pair(request: Request, question: Asked) -> Response:
         prediction = question.ask(service)
-        question.settle(prediction)
-        original = question.ask(service, {}) if question.verdicts else prediction
+        question = question.of(prediction)
+        changes = question.verdicts(service)
+        original = question.ask(service, {}) if changes else prediction
         drawn, total = bars(prediction)
         rows = [
             {
@@ -104,12 +121,13 @@ def router(service: Service) -> APIRouter:
                 "bar": bar,
                 "so_far": so_far,
                 "opposes": step.reason is not None and opposes(step.reason, prediction),
-                "strike": step.reason and question.address({**question.verdicts, step.reason.triple: False}),
-                "confirm": step.reason and question.address({**question.verdicts, step.reason.triple: True}),
+                "strike": step.reason and question.address({**changes, step.reason.triple: False}),
+                "confirm": step.reason and question.address({**changes, step.reason.triple: True}),
             }
             for step, bar, so_far in zip(steps(prediction), drawn, running(prediction), strict=True)
         ]
-        others = service.others(prediction)
+        against = prediction.contradicted_by
+        contradicting = {"relation": against, "k": BEHIND, "through": "", "reason_relation": "", "known_only": False}
         return show(
             request,
             "pair.html",
@@ -119,21 +137,20 @@ def router(service: Service) -> APIRouter:
             estimate=estimate_in_words,
             original=original,
             words=in_words(prediction),
-            sentences=prose(prediction),
+            sentences=prose(prediction)[1:],
             joins=joined_types(service.ranker.usual_types[prediction.relation]),
-            others=others,
             document_link=document_address,
-            opposite={other.relation for other in others if contradict(other.relation, prediction.relation)},
-            likelier=likelier_opposites(prediction, others),
+            contradicting=question.model_copy(update=contradicting).ask(service) if against else None,
+            relation_address=lambda name: question.model_copy(update={"relation": name}).address(),
             rows=rows,
             total_bar=total,
-            changes=_changes(service, question),
+            changes=_changes(service, question, changes),
             can_correct=service.corrected.path is not None,
             picture=drawn_twice(prediction, DRAWN) if prediction.reasons else None,
             rationale_relations=service.model.all_relations,
             address=question.address(),
             plain_address=question.address({}),
-            unfiltered=urlencode(question.fields("through", "by", "known")),
+            unfiltered=urlencode(question.fields("through", "reason_relation", "known_only")),
         )
 
     @routes.get("/pair.json")
@@ -173,13 +190,13 @@ def router(service: Service) -> APIRouter:
     return routes
 
 
-def _changes(service: Service, question: Question) -> list[dict[str, str]]:
+def _changes(service: Service, question: PairQuestion, changes: Mapping[Triple, bool]) -> list[dict[str, str]]:
     """The what-if changes in words, each with the address without it."""
-    found = []
-    for triple, right in question.verdicts.items():
+    described = []
+    for triple, right in changes.items():
         names = [service.term(service.find(key)).name for key in (triple[0], triple[2])]
-        rest = {other: verdict for other, verdict in question.verdicts.items() if other != triple}
-        found.append(
+        rest = {other: verdict for other, verdict in changes.items() if other != triple}
+        described.append(
             {
                 "words": f"{names[0]} {phrase(triple[1])} {names[1]}",
                 "verdict": "right" if right else "wrong",
@@ -187,7 +204,7 @@ def _changes(service: Service, question: Question) -> list[dict[str, str]]:
                 "undo": question.address(rest),
             }
         )
-    return found
+    return described
 
 
 def _examples(service: Service, request: Request) -> list[dict[str, str]]:

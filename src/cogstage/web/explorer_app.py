@@ -7,7 +7,6 @@ from urllib.parse import urlencode
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -16,11 +15,10 @@ from cogstage.graph.vocabulary import UnknownTerm
 from cogstage.rationale.schema import record_schemas
 from cogstage.relations import phrase
 from cogstage.web import api, corrections_pages, discover_pages, explorer
-from cogstage.web.base import create_app, error_answer, page, wants_json
-from cogstage.web.limits import Metrics, RateLimit
+from cogstage.web.base import add_health, create_app, error_answer, page, wants_json
 from cogstage.web.security import HostAccess
 from cogstage.web.service import Limits, Service
-from cogstage.web.turns import Busy
+from cogstage.web.work_queue import Busy
 
 
 def create_explorer_app(
@@ -32,9 +30,6 @@ def create_explorer_app(
     Prometheus at /metrics; the rate limit is one of the service's limits; ``access`` says which host names are answered
     and which proxies are believed.
     """
-    rate = service.limits.requests_a_minute
-    guards = [Middleware(Metrics)] if metrics else []
-    guards += [Middleware(RateLimit, a_minute=rate)] if rate else []
     app = create_app(
         "cogstage",
         public_url=public_url,
@@ -42,10 +37,12 @@ def create_explorer_app(
         page_cache="no-cache",
         openapi_url="/api/v1/openapi.json",
         access=access,
-        guards=guards,
+        requests_per_minute=service.limits.requests_a_minute,
+        metrics=metrics,
     )
     for pages in (api, explorer, discover_pages, corrections_pages):
         app.include_router(pages.router(service))
+    add_health(app)
     app.state.layout = "explorer/layout.html"
     app.state.service = service
     app.add_exception_handler(UnknownTerm, _unknown_term)
@@ -66,7 +63,8 @@ def _schema(app: FastAPI, limits: Limits) -> dict[str, Any]:
             f"Limits: {limits.pairs:,} pairs per batch, k up to {limits.rationales}, pairs × (1 + k) up to "
             f"{limits.cost:,}, {limits.candidates} candidates, {limits.body_bytes:,} bytes per request, "
             + (f"{limits.requests_a_minute:,} requests" if limits.requests_a_minute else "no limit on requests")
-            + f" per minute and client; {limits.waiting} large requests are processed in turns; further ones get 503.",
+            + f" per minute and client; {limits.waiting} large requests, a quarter of them "
+            "of one client, are processed in turns; further ones get 503.",
             routes=app.routes,
         )
         schema["components"]["schemas"] |= record_schemas("#/components/schemas/")

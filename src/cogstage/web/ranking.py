@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from cogstage.rationale.side_effects import check_indications, is_indication
+from cogstage.rationale.side_effects import EFFECT, USE, check_indications, is_indication
 from cogstage.relations import RelationIndex, inverse
 from cogstage.web.corrections import CorrectedModel
-from cogstage.web.turns import Turns
+from cogstage.web.work_queue import WorkQueue
 
 REMEMBERED = 256  # rankings kept in memory
 SLICE = 512  # candidates scored at a time
@@ -20,14 +20,16 @@ SORTS = ("rank", "name", "together", "type")
 
 @dataclass(frozen=True, eq=False)
 class CandidateRanking:
-    """Candidates for the other end of a relation, likeliest first. Arrays are (n,)."""
+    """Candidates for the other end of a relation: likeliest first, contradicted ones last. Arrays are (n,)."""
 
     relation: str
     side: str  # where the given node stands
     given: int
     node: np.ndarray
-    probability: np.ndarray
-    known: np.ndarray  # a training fact
+    logit: np.ndarray
+    known: np.ndarray  # a known fact
+    contradicted: np.ndarray  # an opposite relation is known or more likely; ranked below the others
+    indication: np.ndarray | None  # for causes: the drug is held to treat it rather than cause it
     together: np.ndarray  # how often counted together with the given node
     type: np.ndarray
 
@@ -43,9 +45,8 @@ class CandidateRanking:
 
     def score(self, at: np.ndarray) -> np.ndarray:
         """How rows compare within the list, 0 to 1: probabilities near 1 would all look the same."""
-        odds = np.log(self.probability + 1e-12) - np.log1p(1e-12 - self.probability)
-        low, high = (float(odds.min()), float(odds.max())) if len(odds) else (0.0, 1.0)
-        result: np.ndarray = (odds[at] - low) / ((high - low) or 1.0)
+        low, high = (float(self.logit.min()), float(self.logit.max())) if len(self.logit) else (0.0, 1.0)
+        result: np.ndarray = (self.logit[at] - low) / ((high - low) or 1.0)
         return result
 
     def choose(
@@ -75,19 +76,18 @@ class CandidateRanking:
             return at[np.argsort(-self.together[at], kind="stable")]
         return at[np.argsort(self.type[at], kind="stable")] if sort == "type" else at
 
-    def left_out(self, drop: np.ndarray, shown: np.ndarray, whole: bool) -> list[int]:
-        """The nodes of the mask ``drop`` that rank above the last of the rows ``shown``, or all if these are all."""
-        above = len(drop) if whole else int(shown.max())
-        return [int(node) for node in self.node[:above][drop[:above]]]
+    def left_out(self, drop: np.ndarray, shown: np.ndarray, whole: bool) -> np.ndarray:
+        """The rows of the mask ``drop`` that have the log-odds of the last of the rows ``shown`` or more, or all."""
+        least = -np.inf if whole else self.logit[shown[~self.contradicted[shown]]].min(initial=np.inf)
+        return np.flatnonzero(drop & (self.logit >= least))
 
 
 class Ranker:
     """Ranks candidates and remembers the last rankings; large work takes turns."""
 
-    def __init__(self, corrected: CorrectedModel, turns: Turns) -> None:
-        self._corrected, self._turns = corrected, turns
+    def __init__(self, corrected: CorrectedModel, queue: WorkQueue) -> None:
+        self._corrected, self._queue = corrected, queue
         self._remembered = lru_cache(REMEMBERED)(self._rank)
-        self._indications = lru_cache(REMEMBERED)(self._used)
         model = corrected.model
         usual, numbers = model.explainer.types, RelationIndex(model.all_relations)
         self.usual_types: dict[str, tuple[dict[str, float], dict[str, float]]] = {  # of heads and of tails, with shares
@@ -112,35 +112,31 @@ class Ranker:
     def indications(self, ranking: CandidateRanking) -> np.ndarray:
         """Which candidates of a ranking by causes are indications, known or predicted: (n,) bool."""
         check_indications(self._corrected.model, ranking.relation)
-        return self._indications(ranking)
-
-    def _used(self, ranking: CandidateRanking) -> np.ndarray:
-        heads, tails = ranking.pairs(np.arange(len(ranking.node)))
-        model = self._corrected.model
-
-        def work(part: Any) -> list[bool]:
-            some = slice(part.start, part.stop)
-            return is_indication(model, heads[some], tails[some]).tolist()  # type: ignore[no-any-return]
-
-        return np.array(list(self._turns.sliced(range(len(heads)), SLICE, work)), bool)
+        assert ranking.indication is not None
+        return ranking.indication
 
     def _rank(self, version: int, relation: str, side: str, node: int) -> CandidateRanking:
         model = self._corrected.model
         pool = model.ends(relation, "tail" if side == "head" else "head")
         pool = pool[pool != node]
         given = np.full(len(pool), node, np.int64)
+        column = model.relations.index(relation)
+        effects = relation == EFFECT and USE in model.relations
 
         def work(part: Any) -> list[np.ndarray]:
             others, same = pool[part.start : part.stop], given[part.start : part.stop]
-            heads, tails = (same, others) if side == "head" else (others, same)
-            return [model.probabilities(heads, tails, relation)]
+            profiles = model.profiles(*((same, others) if side == "head" else (others, same)))
+            judged = (profiles.known[:, column], profiles.contradicted(relation))
+            use = is_indication(profiles) if effects else np.zeros(len(others), bool)
+            return [np.stack([profiles.logit[:, column], *judged, use])]
 
-        scores = np.concatenate([np.empty(0), *self._turns.sliced(range(len(pool)), SLICE, work)])
-        order = np.lexsort((pool, -scores))
-        pool, scores = pool[order], scores[order]
-        heads, tails = (given, pool) if side == "head" else (pool, given)
-        number = np.full(len(pool), model.all_relations.index(relation))
+        parts = [np.empty((4, 0)), *self._queue.in_chunks(range(len(pool)), SLICE, work)]
+        logit, known, contradicted, use = np.concatenate(parts, axis=1)
+        order = np.lexsort((pool, -logit, contradicted))
+        pool, logit = pool[order], logit[order]
+        known, contradicted, use = (each[order].astype(bool) for each in (known, contradicted, use))
         types = model.vocabulary.type
         kinds = np.array([types[other] for other in pool.tolist()], object)
-        known = model.facts.contains(heads, number, tails)
-        return CandidateRanking(relation, side, node, pool, scores, known, model.counts.counts(given, pool), kinds)
+        together = model.counts.counts(given, pool)
+        indication = use if effects else None
+        return CandidateRanking(relation, side, node, pool, logit, known, contradicted, indication, together, kinds)

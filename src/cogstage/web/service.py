@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,16 +13,18 @@ import numpy as np
 from cogstage.artefact import software_version
 from cogstage.errors import CogstageError, UsageError
 from cogstage.estimator import CogStage
+from cogstage.rationale.discover import fitting_relations
 from cogstage.rationale.filters import Filter
+from cogstage.rationale.pairs_table import predict_pairs
 from cogstage.rationale.record import Prediction, Term, Triple
 from cogstage.web.corrections import CorrectedModel
-from cogstage.web.privacy import privacy_warning, without_counts
+from cogstage.web.privacy import privacy_warning, without_cited_counts, without_evidence_of_counts
 from cogstage.web.ranking import CandidateRanking, Ranker
 from cogstage.web.search import TermSearch
-from cogstage.web.turns import Turns
+from cogstage.web.work_queue import WorkQueue
 
 REMEMBERED = 2048  # explained pairs kept in memory
-SLICE = 32  # pairs that a large request computes at a time
+CHUNK = 32  # pairs that a large request computes at a time
 EXAMPLE_TERMS, EXAMPLE_CANDIDATES, EXAMPLE_REASONS = 2, 3, 8  # the start page chooses its examples from these
 NOTHING: Mapping[Triple, bool] = {}
 
@@ -37,7 +39,8 @@ class Limits:
     cost: int = 20_000  # of one request: pairs × (1 + K)
     body_bytes: int = 1_000_000
     requests_a_minute: int = 0  # for each client; 0 is no limit
-    waiting: int = 8  # large requests that a worker answers in turn; further ones are told to come back
+    corrections: int = 10_000  # verdicts in a table that pages add to; the explorer has no accounts
+    waiting: int = 8  # large requests that a worker answers in turn, a quarter of them of one client; others get 503
 
     def check_cost(self, pairs: int, k: int) -> None:
         """Raise if a request asks for too much."""
@@ -78,10 +81,11 @@ class Service:
     ) -> None:
         self.limits = limits or Limits()
         self.hide_counts = hide_counts
-        self.corrected = CorrectedModel(model, corrections)
+        model = without_cited_counts(model) if hide_counts else model
+        self.corrected = CorrectedModel(model, corrections, self.limits.corrections)
         self.search = TermSearch(model.vocabulary)
-        self.turns = Turns(self.limits.waiting)
-        self.ranker = Ranker(self.corrected, self.turns)
+        self.queue = WorkQueue(self.limits.waiting)
+        self.ranker = Ranker(self.corrected, self.queue)
         self._explained = lru_cache(REMEMBERED)(self._explain)
         # What is built on first use is built now: not in somebody's request, and not by two at a time.
         model.vocabulary.suggest("warm")
@@ -144,14 +148,17 @@ class Service:
         self,
         head: str,
         tail: str,
-        relation: str,
+        relation: str | None,
         k: int,
         choose: Filter | None = None,
         verdicts: Mapping[Triple, bool] = NOTHING,
     ) -> Prediction:
-        """One pair with its reasons; names may be typed loosely. ``verdicts`` are what-if changes to triples."""
+        """One pair with its reasons; names may be typed loosely. ``verdicts`` are what-if changes to triples.
+
+        Without a relation, the one with the strongest verdict is explained.
+        """
         self.limits.check_cost(1, k)
-        with self.turns.small():
+        with self.queue.interactive():
             key = tuple(sorted(verdicts.items()))
             nodes = self.find(head), self.find(tail)
             return self._explained(self.corrected.version, *nodes, relation, k, choose or Filter(), key)
@@ -161,38 +168,34 @@ class Service:
         version: int,
         head: int,
         tail: int,
-        relation: str,
+        relation: str | None,
         k: int,
         choose: Filter,
         verdicts: tuple[tuple[Triple, bool], ...],
     ) -> Prediction:
         model = self.model.with_verdicts(dict(verdicts)) if verdicts else self.model
-        model.check_pair(head, tail)
-        model.check_relation(relation)
-        return self._shown(model.predict_batch([head], [tail], relation, k, choose))[0]
+        if relation:
+            model.check_relation(relation)
+        return self._shown([choose.apply(model.predict(head, tail, relation)).top(k)])[0]
 
-    def others(self, prediction: Prediction) -> list[Prediction]:
-        """What the model gives the same pair for its other relations, likeliest first; those that do not apply go."""
-        found = [
-            self.explain(prediction.head.key, prediction.tail.key, name, 0)
-            for name in self.relations
-            if name != prediction.relation
-        ]
-        return sorted((p for p in found if p.types_fit is not False), key=lambda p: -p.probability)
+    def predict(
+        self, pairs: Sequence[tuple[str, str]], relation: str | None, k: int
+    ) -> Iterator[Prediction | CogstageError]:
+        """A batch of pairs, row by row; a row that cannot be answered is its error.
 
-    def predict(self, pairs: Sequence[tuple[str, str]], relation: str, k: int) -> Iterator[Prediction | CogstageError]:
-        """A batch of pairs of one relation, row by row; a row that cannot be answered is its error."""
-        self.model.check_relation(relation)
+        Without a relation, each pair is predicted for the one with the strongest verdict.
+        """
+        if relation:
+            self.model.check_relation(relation)
         self.limits.check_cost(len(pairs), k)
 
         def work(part: Sequence[tuple[str, str]]) -> list[Prediction | CogstageError]:
             rows: list[Any] = [self._nodes(head, tail) for head, tail in part]
-            good = [row for row in rows if not isinstance(row, CogstageError)]
-            heads, tails = zip(*good, strict=True) if good else ((), ())
-            answers = iter(self._shown(self.model.predict_batch(heads, tails, relation, k)) if good else ())
+            good = [(*row, relation or None) for row in rows if not isinstance(row, CogstageError)]
+            answers = iter(self._shown(predict_pairs(self.model, good, k)))
             return [row if isinstance(row, CogstageError) else next(answers) for row in rows]
 
-        return self.turns.sliced(pairs, SLICE, work)
+        return self.queue.in_chunks(pairs, CHUNK, work)
 
     def _nodes(self, head: str, tail: str) -> tuple[int, int] | CogstageError:
         """The nodes of a pair as it was typed, or why there are none."""
@@ -212,33 +215,42 @@ class Service:
         """The predictions of some rows of a ranking."""
         self.limits.check_cost(len(at), k)
         heads, tails = ranking.pairs(at)
-        with self.turns.small():
-            return self._shown(self.model.predict_batch(heads, tails, ranking.relation, k))
+        with self.queue.interactive():
+            records = self._shown(self.model.predict_batch(heads, tails, ranking.relation, k))
+        return [replace(record, rank=row + 1) for record, row in zip(records, at.tolist(), strict=True)]
 
     def discover(
         self,
-        relation: str,
+        relation: str | None,
         head: str | None,
         tail: str | None,
         top: int,
         new_only: bool,
         k: int,
         indications: str = "keep",
+        drop_contradicted: bool = False,
     ) -> list[Prediction]:
-        """The likeliest partners of a term; indications among what a drug causes may be dropped, or listed alone."""
+        """The likeliest partners of a term; indications among what a drug causes may be dropped, or listed alone.
+
+        Without a relation, one list for each that fits the type of the term.
+        """
         if (head is None) == (tail is None):
             raise UsageError("discover needs a head or a tail, not both")
         self.limits.check_cost(top, k)
-        side, text = ("head", head) if head is not None else ("tail", tail)
-        ranking = self.ranking(relation, side, self.find(str(text)))
-        drop = None
-        if indications != "keep":
-            used = self.ranker.indications(ranking)
-            drop = used if indications == "drop" else ~used
-        return self.records(ranking, ranking.choose(known="new" if new_only else "", drop=drop)[:top], k)
+        side, node = ("head", self.find(head)) if head is not None else ("tail", self.find(str(tail)))
+        names = (relation,) if relation else fitting_relations(self.model, **{side: node})
+        records: list[Prediction] = []
+        for name in names:
+            ranking = self.ranking(name, side, node)
+            drop = ranking.contradicted & drop_contradicted
+            if indications != "keep":
+                used = self.ranker.indications(ranking)
+                drop = drop | (used if indications == "drop" else ~used)
+            records += self.records(ranking, ranking.choose(known="new" if new_only else "", drop=drop)[:top], k)
+        return records
 
     def _shown(self, records: list[Prediction]) -> list[Prediction]:
-        return [without_counts(record) for record in records] if self.hide_counts else records
+        return [without_evidence_of_counts(record) for record in records] if self.hide_counts else records
 
     # About
 
@@ -286,5 +298,5 @@ class Service:
 
 def _convincing(prediction: Prediction) -> float:
     """How well an answer shows what an answer is: likely, with known facts and several reasons behind it."""
-    known = sum(reason.known_fact for reason in prediction.reasons_for)
+    known = sum(reason.known_fact for reason in prediction.reasons_for) if prediction.verdict == "likely" else -100
     return min(prediction.probability, 0.97) + 0.05 * known + 0.02 * len(prediction.reasons)

@@ -45,6 +45,9 @@ class Address:
             if parts.scheme not in ("http", "https") or not parts.netloc or parts.path.strip("/") or parts.query:
                 raise UsageError(f"`public_url` is {self.public_url}; an example is https://study.example.org")
         networks(self.trusted_proxies)
+        for host in self.allowed_hosts:
+            if "*" in host and (host != "*" and (not host.startswith("*.") or "*" in host[1:])):
+                raise UsageError(f"`allowed_hosts` has {host}; a pattern is *.example.org, and * is any host")
 
     @property
     def access(self) -> HostAccess:
@@ -76,12 +79,13 @@ def serve(app: ASGIApp, address: Address) -> None:
     """Serve until stopped."""
     import uvicorn
 
-    from cogstage.web.connections import configuration
+    from cogstage.web.connections import ConnectionLimits, configuration
 
     address.check()
     check_free(address)
     config = configuration(
         app,
+        ConnectionLimits(unlimited=address.trusted_proxies),
         host=address.host,
         port=address.port,
         ssl_certfile=str(address.certificate) if address.certificate else None,

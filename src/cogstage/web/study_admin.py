@@ -20,7 +20,7 @@ from cogstage.study.export import answers_csv, times_csv
 from cogstage.study.monitor import watch
 from cogstage.study.report import html_report
 from cogstage.web.base import PageError, page
-from cogstage.web.limits import Attempts
+from cogstage.web.security import Attempts
 from cogstage.web.study_access import (
     ADMINISTRATOR_COOKIE,
     FLASH_COOKIE,

@@ -7,15 +7,14 @@ from pathlib import Path
 from fastapi import FastAPI
 from fastapi.responses import RedirectResponse
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 
 from cogstage.study.answers import StudyClosed
 from cogstage.study.folder import OpenStudy
 from cogstage.web import study_admin, study_review
-from cogstage.web.base import check_disk, create_app, error_answer, wants_json
-from cogstage.web.limits import Attempts
-from cogstage.web.security import HostAccess
-from cogstage.web.study_access import NotAdministrator, StudySite, site_of
+from cogstage.web.base import RecentCheck, add_health, check_disk, create_app, error_answer, wants_json
+from cogstage.web.security import Attempts, HostAccess
+from cogstage.web.study_access import NotAdministrator, StudySite
 
 
 def create_study_app(
@@ -35,21 +34,20 @@ def create_study_app(
     app.state.attempts = Attempts()
     app.include_router(study_review.router)
     app.include_router(study_admin.router)
-    app.add_api_route("/health", health, methods=["GET"])
+    check = RecentCheck(lambda: check_storage(opened))
+    add_health(app, check)
     app.add_exception_handler(NotAdministrator, _to_sign_in)
     app.add_exception_handler(study_review.NotIntroduced, _to_start)
     app.add_exception_handler(StudyClosed, _closed)
     return app
 
 
-def health(request: Request) -> Response:
-    """Whether the study can be used: 200 if its database answers and there is space on the disk, otherwise 503."""
-    opened = site_of(request).opened
+def check_storage(opened: OpenStudy) -> None:
+    """Raise unless the database answers and there is space on its disk."""
     opened.answers.check()
     url = opened.database.engine.url
     if url.get_backend_name() == "sqlite" and url.database:
         check_disk(Path(url.database).parent)
-    return PlainTextResponse("ok\n")
 
 
 def _to_start(request: Request, error: Exception) -> Response:

@@ -6,10 +6,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from cogstage.rationale.record import Term
+from cogstage.rationale.wording import question_text
 from cogstage.relations import inverse
 from cogstage.web.about import unit_words
 from cogstage.web.links import source_of
-from cogstage.web.questions import question_text
 from cogstage.web.service import Service
 
 ASSOCIATIONS, CANDIDATES = 16, 5
@@ -79,13 +79,13 @@ def _candidates(service: Service, node: int) -> list[dict[str, Any]]:
 
 
 def _reliability(facts: int, neighbours: int, hidden: bool) -> dict[str, Any]:
-    if neighbours < FEW_NEIGHBOURS:
+    if neighbours < FEW_NEIGHBOURS and not hidden:
         level = "Weak basis."
         words = "It co-occurs with few other terms, so similar terms cannot be determined reliably."
     elif facts < FEW_FACTS:
         level = "Fair basis."
-        words = "It has enough counts but few known facts, so most reasons are assumptions."
+        words = "It has few known facts, so most reasons are assumptions."
     else:
         level = "Good basis."
-        words = "It has enough counts and several known facts."
+        words = "It has several known facts." if hidden else "It has enough counts and several known facts."
     return {"level": level, "words": words, "facts": facts, "neighbours": None if hidden else neighbours}

@@ -8,15 +8,17 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from multiprocessing.sharedctypes import RawArray
 from types import FrameType
 from typing import Any
 
 import uvicorn
 
 from cogstage.errors import CogstageError, UsageError
-from cogstage.web.connections import configuration
+from cogstage.web.connections import ConnectionLimits, configuration
 
+log = logging.getLogger("cogstage.web")
 QUICK_DEATH = 2.0  # seconds; a worker that dies sooner than this, again and again, is not worth restarting
 
 
@@ -51,20 +53,32 @@ def _bound(family: int, address: tuple[Any, ...]) -> socket.socket:
     return made
 
 
-def serve(build: Callable[[], Any], listener: socket.socket, workers: int, ready: Callable[[], None]) -> None:
-    """Run ``build()``'s app on ``listener``. ``build`` runs once; further workers are forks of this process.
+def serve(
+    build: Callable[[], Any],
+    listener: socket.socket,
+    workers: int,
+    ready: Callable[[], None],
+    proxies: Sequence[str] = (),
+    hung_seconds: float = 60.0,
+) -> None:
+    """Run ``build()``'s app on ``listener``. ``build`` runs once; several workers are forks of this process.
 
-    Each of several workers listens with a socket of its own on the same port, among which the kernel shares out the
-    connections: on one common socket the first to wake takes all that wait.
+    uvicorn starts workers as fresh processes, each with a model of its own, on one common socket, from which the first
+    to wake takes all that wait. Here they share the pages of the model, and each has a socket of its own on the port.
+    A worker that ends, or whose event loop does not turn for ``hung_seconds``, is replaced. Workers end with the
+    parent, so that none of them keeps the port. When stopped, they finish what they are answering.
     """
     app = build()
+    limits = ConnectionLimits(unlimited=tuple(proxies))
     if workers == 1:
         ready()
-        _run(app, listener)
+        uvicorn.Server(configuration(app, limits, level=logging.WARNING)).run(sockets=[listener])
         return
     gc.collect()
     gc.freeze()  # the collector would otherwise touch, and so copy, every page that the workers share
-    children: dict[int, float] = {}
+    parent = os.getpid()
+    turned = RawArray("d", workers)  # when the event loop of each worker turned last
+    children: dict[int, tuple[int, float]] = {}  # number and start by process id
     stopping = False
 
     def stop(signum: int, frame: FrameType | None) -> None:
@@ -73,38 +87,46 @@ def serve(build: Callable[[], Any], listener: socket.socket, workers: int, ready
         for child in children:
             os.kill(child, signal.SIGTERM)
 
-    def start() -> None:
+    def work(number: int) -> None:
+        async def notify() -> None:
+            turned[number] = time.monotonic()
+            if os.getppid() != parent:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        config = configuration(app, limits, level=logging.WARNING, callback_notify=notify, timeout_notify=0)
+        uvicorn.Server(config).run(sockets=[_bound(listener.family, listener.getsockname())])
+
+    def start(number: int) -> None:
+        turned[number] = time.monotonic()
         child = os.fork()
         if child == 0:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             try:
-                _run(app, _bound(listener.family, listener.getsockname()))
+                work(number)
             finally:
                 os._exit(0)
-        children[child] = time.monotonic()
+        children[child] = (number, time.monotonic())
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
-    for _ in range(workers):
-        start()
+    for number in range(workers):
+        start(number)
     ready()
     quick = 0
     while children:
-        try:
-            child, _ = os.wait()
-        except InterruptedError:
+        for child, (number, _) in children.items():
+            if not stopping and time.monotonic() - turned[number] > hung_seconds:
+                log.error("worker %d does not respond and is replaced", child)
+                os.kill(child, signal.SIGKILL)
+        child, _ = os.waitpid(-1, os.WNOHANG)
+        if child == 0:
+            time.sleep(0.2)
             continue
-        except ChildProcessError:
-            break
-        begun = children.pop(child, 0.0)
+        number, begun = children.pop(child)
         if not stopping:
             quick = quick + 1 if time.monotonic() - begun < QUICK_DEATH else 0
             if quick > 2 * workers:
                 stop(signal.SIGTERM, None)
                 raise CogstageError("workers fail at start; run with `workers` 1 to see the error")
-            start()
-
-
-def _run(app: Any, listener: socket.socket) -> None:
-    uvicorn.Server(configuration(app, level=logging.WARNING)).run(sockets=[listener])
+            start(number)
