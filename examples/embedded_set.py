@@ -10,7 +10,7 @@ from pathlib import Path
 
 import cogstage as cs
 from cogstage.data import embedded
-from cogstage.relations import phrase
+from cogstage.rationale.wording import in_words, status_in_words
 
 
 def main() -> None:
@@ -21,10 +21,9 @@ def main() -> None:
         model = cs.CogStage("may_treat", seed=0).fit(graph, data)
 
         prediction = model.predict("Propranolol", "Angina Pectoris")
-        print(f"Propranolol may treat Angina Pectoris: {prediction.probability:.2f}, because")
+        print(prediction.statement)
         for reason in prediction.reasons:
-            known = "known" if reason.known_fact else "assumed"
-            print(f"  {reason.share:+.3f}  {reason.head.name} {phrase(reason.relation)} {reason.tail.name} ({known})")
+            print(f"  {reason.share:+.3f}  {in_words(reason)} ({status_in_words(reason)})")
 
         drug = graph.vocabulary.find("Propranolol")
         disorders = model.ends("may_treat", "tail")

@@ -88,9 +88,9 @@ treatment.
 
 ## Data
 
-The model was trained on the train split of the embedded data set, and stopped and calibrated on
-dev. All textbook questions, and every fact between their terms, were held out. The [data
-sheet](data_sheet.md) describes the sources.
+The model was trained on the train split of the embedded data set for a fixed number of epochs, and
+calibrated on dev. All textbook statements, and every fact between their terms, were held out. The
+[data sheet](data_sheet.md) describes the sources.
 
 {sources}
 
@@ -101,7 +101,9 @@ training.
 
 {figures}
 
-Textbook questions answered correctly: {right} of {asked} ({share}).
+Textbook statements answered correctly: {right} of {asked} ({share}).
+
+{kinds}
 
 ## Limits
 
@@ -145,6 +147,7 @@ def data_sheet() -> str:
 def model_card(demo: Path) -> str:
     """The model card of the demo's model, with test figures computed from the folder."""
     from cogstage.data.demo import ask
+    from cogstage.data.demo_report import textbook_table
     from cogstage.estimator import CogStage
     from cogstage.evaluation.metrics import score
     from cogstage.knowledge.dataset import Dataset
@@ -170,6 +173,7 @@ def model_card(demo: Path) -> str:
         right=right,
         asked=len(answers),
         share=f"{right / len(answers):.0%}",
+        kinds=textbook_table(answers).markdown(),
         limits="\n".join(wrapped(f"- {note}") for note in report.notes),
         options=table(report, "Options").markdown(),
     )

@@ -41,7 +41,7 @@ PAGES = {
     "start": "/",
     "pair": address("/pair", **PAIR),
     "against": address("/pair", head="haloperidol", tail="schizophrenia", relation="contraindicates"),
-    "filtered": address("/pair", **PAIR, through="migraine", known=1),
+    "filtered": address("/pair", **PAIR, through="migraine", known_only=1),
     "misfit": address("/pair", head="headache", tail="fever", relation="may_treat"),
     "discover": address("/discover", term="hypertension", relation="may_treat"),
     "term": address("/term", key="nitroglycerin"),

@@ -6,6 +6,7 @@ missing=""
 command -v chromium >/dev/null 2>&1 || missing="$missing chromium"
 command -v chromedriver >/dev/null 2>&1 || missing="$missing chromium-driver"
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"
+command -v nginx >/dev/null 2>&1 || missing="$missing nginx-light"
 command -v java >/dev/null 2>&1 || missing="$missing default-jre-headless"
 [ -z "$missing" ] && exit 0
 if [ "${COGSTAGE_SYSTEM_PACKAGES:-yes}" = no ]; then

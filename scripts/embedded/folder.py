@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cogstage.artefact import FORMAT_VERSION, META, file_hash, to_json, write_text
+from cogstage.artefact import META, file_hash, to_json, write_meta, write_text
 from cogstage.errors import CogstageError
 
 from .counting import Kept
@@ -141,8 +141,7 @@ def write_table(path: Path, columns: Mapping[str, pa.Array]) -> None:
 
 
 def _write_meta(folder: Path, kind: str, made_with: Mapping[str, Any]) -> None:
-    meta = {"kind": kind, "format": FORMAT_VERSION, "version": f"embedded {EDITION}", "made_with": dict(made_with)}
-    write_text(folder / META, to_json(meta))
+    write_meta(folder, kind, made_with, version=f"embedded {EDITION}")
 
 
 def check(shipped: Path, rebuilt: Path) -> list[str]:

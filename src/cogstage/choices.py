@@ -9,6 +9,7 @@ from cogstage.errors import UsageError
 Unit = Literal["auto", "document", "sentence", "visit", "patient-window"]
 Window = Literal["1d", "7d", "30d", "90d", "180d", "365d", "ever"]
 Per = Literal["bin", "patient"]
+Noise = Literal["gaussian", "laplace"]
 Level = Literal["concept", "term"]
 Copies = Literal["auto", "drop", "keep"]
 Content = Literal["auto", "text", "codes", "both"]

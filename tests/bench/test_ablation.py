@@ -8,7 +8,7 @@ from benchmarks.planted import Plan, planted
 
 from cogstage.model.config import Config
 
-OPTIONS = Config(dimension=16, associations=6, tower=16, folds=2, recall_passes=1, recognition_passes=2)
+OPTIONS = Config(dimension=16, associations=6, tower=16, folds=2, recognition_passes=2)
 
 
 def test_a_seed_gives_the_same_figures_again() -> None:

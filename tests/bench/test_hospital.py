@@ -19,8 +19,8 @@ from cogstage.evaluation.methods import find
 from cogstage.graph.build import build_graph
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.options import BuildOptions
-from cogstage.knowledge.auroc import auroc
 from cogstage.knowledge.dataset import Dataset
+from cogstage.statistics import auroc
 
 PLAN = Plan(terms=400, groups=8, patients=100, notes=5, table=0.01, patients_a_file=30)
 

@@ -1,4 +1,4 @@
-"""What an edge costs `dataset build` and `train`: arrays alone, on two graphs with the same terms.
+"""What an edge costs `dataset build`: arrays alone, on two graphs with the same terms.
 
 `python -m benchmarks memory` measures whole processes at full size; here the arrays are counted exactly.
 """
@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 from benchmarks import memory
 
-from cogstage import artefact, scratch
 from cogstage.estimator import CogStage
 from cogstage.graph import cooccurrence, ppmi
 from cogstage.graph.cooccurrence import Graph
@@ -26,13 +25,11 @@ from cogstage.knowledge.build import build_dataset
 from cogstage.knowledge.dataset import Dataset
 from cogstage.knowledge.facts import Facts
 from cogstage.knowledge.table import facts_from_table
-from cogstage.training import staged
 
 FEW, MANY = (memory.Plan(1_200, edges, topics=8, facts=60) for edges in (30_000, 430_000))
 LIMIT = 30  # bytes per edge, half of what a whole process may take
-IN_FILES = 4  # the same where large arrays are in files
 SMALL = {
-    "dimension": 4, "tower": 4, "associations": 4, "folds": 2, "recall_passes": 1,
+    "dimension": 4, "tower": 4, "associations": 4, "folds": 2,
     "recognition_passes": 1, "decision_epochs": 1, "decision_steps": 0,
 }  # fmt: skip
 
@@ -69,29 +66,12 @@ def peak(command: Callable[[Path], Any], folder: Path) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [build, train])
-def test_an_edge_costs_few_bytes(
-    command: Callable[[Path], Any], folders: dict[memory.Plan, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_edge_costs_a_data_set_few_bytes(folders: dict[memory.Plan, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in ((ppmi, "CHUNK"), (cooccurrence, "CHUNK"), (edge_lookup, "BLOCK")):
         monkeypatch.setattr(module, name, 1 << 13)  # blocks that are small beside the graph, as they are at full size
-    monkeypatch.setattr(staged, "BATCH", 8)
-    few, many = (peak(command, folders[plan]) for plan in (FEW, MANY))
+    few, many = (peak(build, folders[plan]) for plan in (FEW, MANY))
     per_edge = (many - few) / (MANY.edges - FEW.edges)
     assert 11 < per_edge <= LIMIT  # two terms and a count have 12 bytes; less would say that arrays are not seen
-
-
-@pytest.mark.slow
-def test_training_holds_no_edges_where_files_do(
-    folders: dict[memory.Plan, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module, name in ((ppmi, "CHUNK"), (cooccurrence, "CHUNK"), (ppmi, "BLOCK"), (artefact, "BLOCK")):
-        monkeypatch.setattr(module, name, 1 << 13)
-    monkeypatch.setattr(staged, "BATCH", 8)
-    monkeypatch.setattr(staged, "HASHED_AT_ONCE", 1 << 13)
-    monkeypatch.setattr(scratch, "SMALL", 0)  # as if every array were large
-    few, many = (peak(train, folders[plan]) for plan in (FEW, MANY))
-    assert (many - few) / (MANY.edges - FEW.edges) <= IN_FILES
 
 
 def test_reading_a_graph_and_a_data_set_does_not_load_pandas(folders: dict[memory.Plan, Path]) -> None:

@@ -18,7 +18,7 @@ from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import Dataset
 
 TINY = {
-    **{"dimension": 16, "tower": 16, "associations": 6, "folds": 2, "recall_passes": 3, "recognition_passes": 4},
+    **{"dimension": 16, "tower": 16, "associations": 6, "folds": 2, "recognition_passes": 4},
     **{"decision_epochs": 1, "decision_steps": 0},
 }
 

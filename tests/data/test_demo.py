@@ -5,28 +5,33 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from markupsafe import escape
 
+from cogstage.cli.demo import suggested_commands
+from cogstage.cli.main import run
 from cogstage.data import embedded
 from cogstage.data.demo import BASELINES, OURS, DemoOptions, DemoResult, run_demo
 from cogstage.errors import UsageError
 from cogstage.estimator import CogStage
 from cogstage.knowledge.dataset import Dataset
 from cogstage.rationale.record import Prediction
+from cogstage.rationale.verdict import Verdict
+from cogstage.relations import contradict
 
 QUICK = {
     "dimension": 16,
     "tower": 16,
     "associations": 6,
     "folds": 0,
-    "recall_passes": 1,
     "recognition_passes": 2,
     "decision_epochs": 1,
     "decision_steps": 0,
@@ -72,11 +77,46 @@ def test_answers_are_the_models_and_are_counted_right(made: tuple[Path, DemoResu
     for answer in result.answers[::20]:
         pair = answer.pair
         assert answer.probability == pytest.approx(model.predict(pair.head, pair.tail, pair.relation).probability)
-    counted = sum((answer.probability >= 0.5) is answer.pair.label for answer in result.answers)
+    counted = 0
+    for answer in result.answers:
+        pair = answer.pair
+        own, *others = (
+            model.predict(pair.head, pair.tail, name).probability
+            for name in (pair.relation, *(r for r in model.relations if contradict(r, pair.relation)))
+        )
+        head, tail = (model.vocabulary.type[model.vocabulary.find(term)] for term in (pair.head, pair.tail))
+        likely = own >= 0.5 and types_fit(model, head, pair.relation, tail)
+        if likely and not any(other >= 0.5 for other in others):  # nothing that could contradict
+            assert answer.verdict is Verdict.LIKELY
+        if not likely:
+            assert answer.verdict in (Verdict.UNLIKELY, Verdict.DOES_NOT_APPLY)
+        counted += (answer.verdict is Verdict.LIKELY) is pair.label
     assert result.right == counted
-    *_, (name, true, false, everything, share) = result.tables[-1].rows
+    *_, (name, true, unrelated, wrong, everything, share) = result.tables[-1].rows
     assert (name, everything, share) == ("all", f"{counted} of {len(pairs)}", f"{counted / len(pairs):.0%}")
-    assert sum(int(str(text).split(" of ")[0]) for text in (true, false)) == counted
+    assert sum(int(str(text).split(" of ")[0]) for text in (true, unrelated, wrong)) == counted
+    assert str(wrong).endswith(f" of {sum(pair.kind == 'wrong relation' for pair in pairs)}")
+
+
+def types_fit(model: CogStage, head: str, relation: str, tail: str) -> bool:
+    """Whether at least 1 % of the relation's training facts join these two types."""
+    facts, types = model.fitted.facts, np.array(model.vocabulary.type)
+    own = facts.relation == model.all_relations.index(relation)
+    return bool(np.mean((types[facts.head[own]] == head) & (types[facts.tail[own]] == tail)) >= 0.01)
+
+
+def test_every_suggested_command_runs_as_it_is_printed(
+    made: tuple[Path, DemoResult], capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, result = made
+    commands = [shlex.split(line) for line in suggested_commands(out, result.cases[0].prediction)]
+    assert {command[0] for command in commands} == {"cogstage"}
+    for command in commands:
+        arguments = [*command[1:], "--help"] if command[1] == "serve" else command[1:]
+        with pytest.raises(SystemExit) as ended:
+            run(arguments)
+        assert not ended.value.code, capsys.readouterr().err
+        assert capsys.readouterr().out
 
 
 def test_cases_follow_their_rule(made: tuple[Path, DemoResult]) -> None:
@@ -167,5 +207,9 @@ def test_json_names_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
         "report": str(tmp_path / "demo" / "report.html"),
         "seconds": 1.0,
         "test": {OURS: {"causes": {"f1": 0.5}}},
-        "textbook": {"right": 0, "pairs": 0},
+        "textbook": {
+            "right": 0,
+            "pairs": 0,
+            "kinds": {kind: {"right": 0, "pairs": 0} for kind in ("true", "unrelated", "wrong relation")},
+        },
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import html
 import math
 import re
 from pathlib import Path
@@ -60,6 +61,8 @@ def test_the_worked_example_is_the_picture() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     picture = (ROOT / "docs" / "images" / "rationale.svg").read_text(encoding="utf-8")
     (example,) = re.findall(r"```text\n(Nitroglycerin may treat.*?)```", readme, flags=re.S)
+    verdict, example = example.split("  why: ")
+    assert html.escape(verdict.splitlines()[0]) in picture
     shares = re.findall(r"    (\w.*?) +([-+][\d.]+) ", example)
     assert len(shares) >= 3
     for triple, share in shares:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from cogstage.artefact import fast_hash
+from cogstage.artefact_checks import fast_hash
 from cogstage.cli.main import run
 from cogstage.estimator import CogStage
 from cogstage.graph.build import build_graph
@@ -24,7 +24,7 @@ from cogstage.knowledge.facts import Facts
 
 KINDS = ("graph", "facts", "dataset", "model")
 QUICK = {
-    "dimension": 8, "tower": 8, "associations": 4, "folds": 0, "recall_passes": 1, "recognition_passes": 1,
+    "dimension": 8, "tower": 8, "associations": 4, "folds": 0, "recognition_passes": 1,
     "decision_epochs": 1, "decision_steps": 0,
 }  # fmt: skip
 OUR_NOTES, OUR_FACTS = "Our notes: internal use only", "Our <facts> | CC BY 4.0"

@@ -42,6 +42,12 @@ def evaluate(
     rationale_pairs: int = model_option(
         512, min=1, help="Number of pairs on which rationales are measured.", metavar="N"
     ),
+    candidates: int = model_option(
+        10,
+        min=0,
+        help="Number of first candidates for a disorder among which contraindicated drugs are counted; 0 for none.",
+        metavar="N",
+    ),
     seed: int = options.seed("Random seed, for sampling pairs and heads."),
     out: Path | None = options.out("Output folder, for metrics.json and report.html.", None),
     keep: bool = output_option(
@@ -81,7 +87,7 @@ def evaluate(
         loaded = loaded.on_graph(Graph.load(graph))
     if dataset is not None:
         others = [CogStage.load(path) for path in also] if rationales else None
-        how = (on, relation, ranking_heads, others, rationale_pairs, seed, progress(), verdicts)
+        how = (on, relation, ranking_heads, others, rationale_pairs, seed, progress(), verdicts, candidates)
         data = Dataset.load(dataset)
         result, report = evaluate_on_dataset(loaded, data, *how)
         if keep:

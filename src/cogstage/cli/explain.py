@@ -24,6 +24,9 @@ THROUGH = model_option(
 )
 BY = model_option(None, "--reason-relation", help="Show only reasons with this relation.", metavar="RELATION")
 KNOWN = model_option(False, "--known-only", help="Show only reasons that are known facts.")
+BASE_RATE = model_option(
+    0.5, "--base-rate", min=1e-6, max=1 - 1e-6, help="Share of true pairs that the probabilities assume.", metavar="P"
+)
 TRIPLE = '"HEAD relation TAIL"'
 RECORDS = options.as_json("Print JSON, one prediction record per line.")
 OUT = options.out(
@@ -37,7 +40,7 @@ def explain(
     model: Path = options.MODEL,
     head: str | None = argument(None, help="Head term.", metavar="HEAD"),
     tail: str | None = argument(None, help="Tail term.", metavar="TAIL"),
-    relation: str | None = options.relation("Relation. Default: all relations of the model."),
+    relation: str | None = options.relation("Relation. Default: the one with the strongest verdict."),
     pairs: Path | None = input_option(
         None,
         "--pairs",
@@ -57,10 +60,11 @@ def explain(
     assume: list[str] = model_option(
         [], "--assume", help="Predict as if this triple were a known fact; may be repeated.", metavar=TRIPLE
     ),
+    base_rate: float = BASE_RATE,
     corrections: Path | None = options.CORRECTIONS,
     out: Path | None = OUT,
 ) -> None:
-    """Predict the relation between two terms and show the reasons that add up to the answer.
+    """Predict the relations between two terms and show the reasons that add up to the answer.
 
     Example: cogstage explain model aspirin headache
     """
@@ -82,13 +86,10 @@ def explain(
         if left_out > len(bad.first):
             typer.echo(f"left out: {left_out - len(bad.first)} more rows", err=True)
     else:
-        nodes = loaded.vocabulary.find(str(head)), loaded.vocabulary.find(str(tail))
-        loaded.check_pair(*nodes)
-        names = [relation] if relation else loaded.relations
-        predictions = [loaded.predict_batch([nodes[0]], [nodes[1]], name, k, choose)[0] for name in names]
+        prediction = choose.apply(loaded.predict(str(head), str(tail), relation))
+        predictions = [prediction if k is None else prediction.top(k)]
+    predictions = [prediction.with_base_rate(base_rate) for prediction in predictions]
     _show(predictions, "prose" if prose else "html" if html else "json" if as_json else "text", None if prose else out)
-    if pairs is None and (prose or out is None) and not as_json and not html:
-        _warn_of_opposites(loaded, nodes, predictions)
     if left_out:
         raise typer.Exit(1)
 
@@ -96,7 +97,7 @@ def explain(
 def discover(
     model: Path = options.MODEL,
     head: str | None = argument(None, help="Head term, unless --tail is given.", metavar="HEAD"),
-    relation: str | None = options.relation("Relation; required if the model has several."),
+    relation: str | None = options.relation("Relation. Default: all that fit the type of the term."),
     tail: str | None = input_option(None, "--tail", help="Tail term, to rank heads instead of tails.", metavar="TAIL"),
     top: int = options.top(20),
     new_only: bool = model_option(False, "--new-only", help="Leave out training facts."),
@@ -106,7 +107,12 @@ def discover(
     drop_indications: bool = model_option(
         False,
         "--drop-indications",
-        help="With --relation causes, leave out disorders that the drug treats (known or predicted), and list them.",
+        help="With --relation causes, leave out disorders that the drug treats rather than causes, and list them.",
+    ),
+    drop_contradicted: bool = model_option(
+        False,
+        "--drop-contradicted",
+        help="Leave out candidates for which an opposite relation is known or more likely; by default they come last.",
     ),
     explained: bool = output_option(False, "--explain", help="Show the reasons for each candidate."),
     k: int | None = K,
@@ -114,6 +120,7 @@ def discover(
     by: str | None = BY,
     known_only: bool = KNOWN,
     as_json: bool = RECORDS,
+    base_rate: float = BASE_RATE,
     corrections: Path | None = options.CORRECTIONS,
     out: Path | None = OUT,
 ) -> None:
@@ -122,36 +129,41 @@ def discover(
     Example: cogstage discover model metformin --relation may_treat --new-only --explain
     """
     from cogstage.rationale.discover import discover as rank
+    from cogstage.rationale.discover import fitting_relations
     from cogstage.rationale.filters import Filter
     from cogstage.rationale.side_effects import check_indications, discover_effects, left_out_text
     from cogstage.rationale.text import ranking_text
 
     loaded = _load(model, corrections)
-    if relation is None and len(loaded.relations) > 1:
-        raise UsageError(f"the model has several relations; choose one with --relation: {', '.join(loaded.relations)}")
     if (head is None) == (tail is None):
         raise UsageError("discover needs a HEAD, or --tail TERM")
-    relation = relation or loaded.relations[0]
-    how: dict[str, Any] = {
+    given = {
         "head": None if head is None else loaded.vocabulary.find(head),
         "tail": None if tail is None else loaded.vocabulary.find(tail),
+    }
+    how: dict[str, Any] = {
+        **given,
         "top": top,
         "new_only": new_only,
         "everywhere": everywhere,
+        "drop_contradicted": drop_contradicted,
         "k": k if explained or as_json or out else 0,
         "choose": Filter(through, by, known_only),
+        "base_rate": base_rate,
         "progress": progress(),
     }
     if drop_indications:
-        check_indications(loaded, relation)
+        check_indications(loaded, relation or "every relation")
         predictions, left_out = discover_effects(loaded, **how)
         typer.echo(left_out_text(left_out, by_head=head is not None), err=True)
+        lists = [predictions]
     else:
-        predictions = rank(loaded, relation, **how)
+        names = (relation,) if relation else fitting_relations(loaded, **given)
+        lists = [rank(loaded, name, **how) for name in names]
     if as_json or out or explained:
-        _show(predictions, "json" if as_json else "text", out)
+        _show([p for predictions in lists for p in predictions], "json" if as_json else "text", out)
     else:
-        typer.echo(ranking_text(predictions, by_head=head is not None), nl=False)
+        typer.echo("\n".join(ranking_text(predictions, by_head=head is not None) for predictions in lists), nl=False)
 
 
 def cases(
@@ -192,16 +204,6 @@ def _load(path: Path, corrections: Path | None, without: Sequence[str] = (), ass
     model = CogStage.load(path)
     verdicts = gather_corrections(corrections, without, assume, model.all_relations)
     return model.corrected(verdicts) if len(verdicts) else model
-
-
-def _warn_of_opposites(model: CogStage, nodes: tuple[int, int], predictions: list[Prediction]) -> None:
-    """Say where a relation that contradicts the answer is likelier for the same pair."""
-    from cogstage.rationale.wording import likelier_opposites, opposite_in_words
-
-    every = [model.predict_batch([nodes[0]], [nodes[1]], name, 0)[0] for name in model.relations]
-    for prediction in (p for p in predictions if p.verdict == "likely"):
-        for other in likelier_opposites(prediction, every):
-            typer.echo(f"note: {opposite_in_words(prediction, other)}", err=True)
 
 
 def _show(predictions: list[Prediction], form: str, out: Path | None) -> None:

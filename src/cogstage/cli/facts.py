@@ -161,6 +161,8 @@ def _finish(facts: Facts, out: Path, licences: list[str], as_json: bool) -> None
         typer.echo(f"{relation:<20} {count:>10,}")
     for line in counts_text(facts.made_with):
         typer.echo(line)
+    for names in facts.made_with.get("ambiguous names", [])[:UNMATCHED_SHOWN]:
+        typer.echo(f"  ambiguous: {names}")
     if facts.unmatched:
         typer.echo(f"{len(facts.unmatched):,} names match no node ({out / 'unmatched.tsv'} lists them all):")
         for name, count, nearest in facts.unmatched[:UNMATCHED_SHOWN]:

@@ -26,7 +26,7 @@ def build(
     lexicon: list[str] | None = options.lexicon(LEXICON),
     unit: choices.Unit = count_option(
         "auto",
-        help="Unit within which terms co-occur; auto uses patient-window for coded records and document for text.",
+        help="Unit within which terms co-occur; auto uses patient-window if most are coded records of patients.",
     ),
     window: choices.Window = options.WINDOW,
     per: choices.Per = options.PER,
@@ -38,7 +38,7 @@ def build(
     private: str | None = privacy_option(
         None,
         metavar="EPS,DELTA,M",
-        help="Release with differential privacy; each patient contributes at most M pairs.",
+        help="Release with differential privacy, at most M pairs per patient; EPS,DELTA,M,laplace for Laplace noise.",
     ),
     order: bool = count_option(False, "--order", help="Also count which of two terms came first in each patient."),
     lag: str = count_option(
@@ -47,7 +47,7 @@ def build(
     until: str | None = count_option(None, metavar="YEAR|DATE", help="Leave out documents after this year or day."),
     copies: choices.Copies = count_option(
         "auto",
-        help="What to do with copied notes of a patient; auto drops them if there are patient identifiers.",
+        help="What to do with copied notes of a patient; auto drops them if there are notes of patients.",
     ),
     corpus: str | None = input_option(
         None, help="Description of the documents, for the explorer's About page.", metavar="TEXT"

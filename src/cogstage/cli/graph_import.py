@@ -23,16 +23,24 @@ def import_edges(
         help="Table with the column term, and optionally concept, name, type, count; may be repeated.",
         metavar="TABLE",
     ),
+    columns: str = input_option(
+        "",
+        metavar="COLUMN=NAME,...",
+        help="Names of the columns in your tables, such as source=concept_id_1,target=concept_id_2,count=n.",
+    ),
     skip: bool = options.SKIP_BAD,
     licence: list[str] = options.LICENCE,
     as_json: bool = options.as_json(),
 ) -> None:
     """Import a co-occurrence table."""
+    from cogstage.corpus.formats.table import parse_columns
     from cogstage.graph.importers import import_edges as read
     from cogstage.tables import BadRows
 
     bad = BadRows(skip)
-    save_graph(read(edges, terms or None, bad, progress()), out, as_json, licence)
+    save_graph(
+        read(edges, terms or None, bad, progress(), parse_columns(columns) if columns else None), out, as_json, licence
+    )
     say_skipped(bad)
 
 
@@ -72,6 +80,6 @@ def import_xmedrela(
     as_json: bool = options.as_json(),
 ) -> None:
     """Import the published pickle files of X-MedRELA, without executing any code in them."""
-    from cogstage.graph.importers import import_xmedrela as read
+    from cogstage.graph.xmedrela import import_xmedrela as read
 
     save_graph(read(neighbours, strings, concepts), out, as_json, licence)

@@ -56,5 +56,6 @@ def serve(
         build,
         listener,
         workers,
+        proxies=address.trusted_proxies,
         ready=lambda: typer.echo(f"Explorer at {address.url}, API at /api/v1 (stop with Ctrl-C)", err=True),
     )

@@ -12,21 +12,33 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cogstage.artefact import REPORT, new_folder, read_meta, write_text
+from cogstage.artefact import new_folder, read_meta, write_meta
 from cogstage.data import embedded
 from cogstage.data.embedded import TextbookPair
 from cogstage.evaluation.cases import Case
 from cogstage.evaluation.hit_rate import hit_rates
 from cogstage.evaluation.metrics import score
 from cogstage.evaluation.model_figures import keep_test_figures, reliability_of
+from cogstage.evaluation.population_figures import population_figures, populations_table, which_table
+from cogstage.evaluation.populations import (
+    PopulationLogits,
+    Populations,
+    join_logits,
+    model_verdicts,
+    populations,
+    score_populations,
+)
 from cogstage.knowledge.build import build_dataset
 from cogstage.knowledge.dataset import Dataset
 from cogstage.knowledge.facts import Facts
 from cogstage.progress import SILENT, Progress
+from cogstage.rationale.verdict import Verdict
 from cogstage.reporting import Table
 from cogstage.reporting.release import release_markdown
+from cogstage.statistics import log_odds
 
 if TYPE_CHECKING:
+    from cogstage.baselines.contract import Method
     from cogstage.estimator import CogStage
     from cogstage.graph.cooccurrence import Graph
     from cogstage.graph.vocabulary import Vocabulary
@@ -40,7 +52,7 @@ Scores = dict[str, dict[str, np.ndarray]]
 
 
 # On this small set fewer passes give the same dev figures (AUROC 0.848 and 0.847, two seeds) in half the time.
-QUICKER = {"recall_passes": 3, "decision_steps": 150}
+QUICKER = {"decision_steps": 150}
 
 
 @dataclass(frozen=True)
@@ -53,15 +65,16 @@ class DemoOptions:
 
 @dataclass(frozen=True)
 class TextbookAnswer:
-    """A textbook pair with the prediction of the model."""
+    """A textbook pair with the prediction of the model and its verdict, given all relations of the pair."""
 
     pair: TextbookPair
     probability: float
+    verdict: Verdict
 
     @property
     def right(self) -> bool:
-        """Whether the decision at 0.5 agrees with the textbook."""
-        return (self.probability >= 0.5) == self.pair.label
+        """Whether a true pair is called likely, and a false one is not."""
+        return (self.verdict in (Verdict.LIKELY, Verdict.KNOWN_FACT)) == self.pair.label
 
 
 @dataclass(frozen=True)
@@ -73,11 +86,17 @@ class DemoResult:
     answers: tuple[TextbookAnswer, ...]
     cases: tuple[Case, ...]
     seconds: float
+    populations: dict[str, dict[str, Any]] = field(default_factory=dict)  # method -> figures on the test pairs
 
     @property
     def right(self) -> int:
         """How many textbook pairs are answered right."""
         return sum(answer.right for answer in self.answers)
+
+    @property
+    def right_by_kind(self) -> dict[str, dict[str, int]]:
+        """How many textbook pairs of each kind there are, and how many are answered right."""
+        return right_by_kind(self.answers)
 
 
 def run_demo(out: Path, options: DemoOptions | None = None, progress: Progress = SILENT) -> DemoResult:
@@ -86,7 +105,7 @@ def run_demo(out: Path, options: DemoOptions | None = None, progress: Progress =
     One model learns all five relations; the textbook pairs are held out of all of them. The folder is written
     atomically: if the run stops early, an existing folder stays unchanged.
     """
-    from cogstage.data.demo_report import demo_report, test_tables, textbook_table
+    from cogstage.data.demo_report import demo_report, metric_tables, textbook_table
     from cogstage.estimator import CogStage
 
     options = options or DemoOptions()
@@ -95,7 +114,7 @@ def run_demo(out: Path, options: DemoOptions | None = None, progress: Progress =
     with new_folder(out, "demo", {"seed": options.seed}) as folder:
         for source, kind in ((embedded.GRAPH, "graph"), (embedded.FACTS, "facts")):
             shutil.copytree(source, folder / kind)
-            write_text(folder / kind / REPORT, release_markdown(folder / kind, read_meta(folder / kind, kind)))
+            write_meta(folder / kind, kind, read_meta(folder / kind, kind)["made_with"], release_markdown)
         learned = hold_out(facts, pairs, graph.vocabulary)
         data = build_dataset(
             graph,
@@ -110,7 +129,9 @@ def run_demo(out: Path, options: DemoOptions | None = None, progress: Progress =
         model.metrics["hit_rate"] = hit_rates(model, data.for_fitting(), model.relations, most=15)
         model.metrics["reliability"] = reliability_of(model, data, model.relations, "dev")
         model.save(folder / "model")
-        scores = _scores(graph, data, model, options.seed, progress)
+        pairs_of_test = populations(graph, data, "test")
+        scores, logits = _scores(graph, data, model, pairs_of_test, options.seed, progress)
+        related = {name: population_figures(pairs_of_test, values) for name, values in logits.items()}
         figures = {
             name: {relation: score(data.pairs(relation, "test").label, p) for relation, p in by_relation.items()}
             for name, by_relation in scores.items()
@@ -121,10 +142,18 @@ def run_demo(out: Path, options: DemoOptions | None = None, progress: Progress =
         cases = [*choose_cases(model, graph, pairs), *surest_mistakes(model, answers)]
         lines = "".join(case.prediction.to_json() + "\n" for case in cases)
         (folder / "predictions.jsonl").write_text(lines, encoding="utf-8")
-        tables = (*test_tables(figures, data), textbook_table(answers))
-        demo_report(graph, data, model, scores, tables, answers, cases).write(folder / "report.html")
+        tables = (*metric_tables(figures, data), *demo_populations(related), textbook_table(answers))
+        demo_report(graph, data, model, scores, tables, answers, cases, related[OURS]).write(folder / "report.html")
         progress.done()
-    return DemoResult(tables, figures, answers, tuple(cases), time.monotonic() - begun)
+    return DemoResult(tables, figures, answers, tuple(cases), time.monotonic() - begun, related)
+
+
+def demo_populations(related: Mapping[str, Mapping[str, Any]]) -> list[Table]:
+    """Populations and which relation, all methods side by side."""
+    return [
+        populations_table({name: row["average"] for name, row in related.items()}, "test"),
+        which_table({name: row["which_relation"] for name, row in related.items()}, "test"),
+    ]
 
 
 def hold_out(facts: Facts, pairs: Iterable[TextbookPair], vocabulary: Vocabulary) -> Facts:
@@ -140,38 +169,57 @@ def hold_out(facts: Facts, pairs: Iterable[TextbookPair], vocabulary: Vocabulary
     return Facts.from_statements(kept, facts.made_with, facts.matched)
 
 
-def _scores(graph: Graph, data: Dataset, model: CogStage, seed: int, progress: Progress) -> Scores:
-    """Probabilities of the test pairs; what is fitted sees no test pair."""
+def _scores(
+    graph: Graph, data: Dataset, model: CogStage, related: Populations, seed: int, progress: Progress
+) -> tuple[Scores, dict[str, PopulationLogits]]:
+    """Probabilities of the test pairs and log-odds of the populations; what is fitted sees no test pair."""
     from cogstage.baselines.resolver import resolve
     from cogstage.baselines.vectors import VectorStore
 
     view = data.for_fitting()
     tests = {relation: data.pairs(relation, "test") for relation in model.relations}
     found: Scores = {}
+    logits: dict[str, list[PopulationLogits]] = {}
     progress.start("Evaluating the model and the baselines", len(BASELINES) + 1)
     with tempfile.TemporaryDirectory() as folder:  # one encoding serves all relations
         for name in BASELINES:
             progress.advance(note=name)
-            found[name] = {}
+            found[name], logits[name] = {}, []
             for relation, test in tests.items():
                 fitted = resolve(name, store=VectorStore(folder)).fit(graph, view, relation, seed)
                 found[name][relation] = fitted.scores(test.head, test.tail)
+
+                def odds(head: np.ndarray, tail: np.ndarray, _: str, method: Method = fitted) -> np.ndarray:
+                    return log_odds(method.scores(head, tail))
+
+                logits[name].append(score_populations(odds, related, relation))
     found[OURS] = {name: model.probabilities(test.head, test.tail, name) for name, test in tests.items()}
+    logits[OURS] = [score_populations(model.logits, related, relation) for relation in model.relations]
     progress.advance(note=OURS)
     progress.done()
-    return found
+    return found, {name: join_logits(parts) for name, parts in logits.items()}
 
 
 def ask(model: CogStage, pairs: Sequence[TextbookPair]) -> tuple[TextbookAnswer, ...]:
-    """Predict each textbook pair whose relation the model has."""
-    find = model.vocabulary.find
-    answers: dict[int, TextbookAnswer] = {}
-    for relation in model.relations:
-        rows = [row for row, pair in enumerate(pairs) if pair.relation == relation]
-        head, tail = ([find(getattr(pairs[row], end)) for row in rows] for end in ("head", "tail"))
-        for row, probability in zip(rows, model.probabilities(head, tail, relation).tolist(), strict=True):
-            answers[row] = TextbookAnswer(pairs[row], probability)
-    return tuple(answers[row] for row in sorted(answers))
+    """Predict each textbook pair whose relation the model has, and judge it beside the pair's other relations."""
+    asked = [pair for pair in pairs if pair.relation in model.relations]
+    head, tail = (
+        np.array([model.vocabulary.find(getattr(p, end)) for p in asked], np.int64) for end in ("head", "tail")
+    )
+    column = np.array([model.relations.index(pair.relation) for pair in asked], np.int64)
+    code = model_verdicts(model, head, tail)[np.arange(len(asked)), column]
+    probability = np.empty(len(asked))
+    for number, relation in enumerate(model.relations):
+        rows = column == number
+        probability[rows] = model.probabilities(head[rows], tail[rows], relation)
+    found = zip(asked, probability.tolist(), code.tolist(), strict=True)
+    return tuple(TextbookAnswer(pair, value, Verdict(judged)) for pair, value, judged in found)
+
+
+def right_by_kind(answers: Sequence[TextbookAnswer]) -> dict[str, dict[str, int]]:
+    """How many textbook pairs of each kind there are, and how many are answered right."""
+    groups = {kind: [answer for answer in answers if answer.pair.kind == kind] for kind in embedded.KINDS}
+    return {kind: {"right": sum(a.right for a in group), "pairs": len(group)} for kind, group in groups.items()}
 
 
 def choose_cases(model: CogStage, graph: Graph, pairs: Iterable[TextbookPair]) -> list[Case]:
@@ -190,8 +238,11 @@ def choose_cases(model: CogStage, graph: Graph, pairs: Iterable[TextbookPair]) -
 
 
 def surest_mistakes(model: CogStage, answers: Iterable[TextbookAnswer]) -> list[Case]:
-    """The true textbook pair with the lowest probability and the false one with the highest, if they are wrong."""
-    wrong = [answer for answer in answers if not answer.right]
+    """The true textbook pair with the lowest probability and the false one with the highest that are wrong, if any.
+
+    Only pairs are taken whose probability alone is on the wrong side: a case shows one relation, not the verdict.
+    """
+    wrong = [answer for answer in answers if (answer.probability >= 0.5) is not answer.pair.label]
     cases = []
     for label in (True, False):
         candidates = [answer for answer in wrong if answer.pair.label is label]

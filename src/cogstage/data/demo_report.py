@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cogstage.data.demo import OURS, Scores, TextbookAnswer
+from cogstage.data.demo import OURS, Scores, TextbookAnswer, right_by_kind
+from cogstage.data.embedded import KINDS
 from cogstage.evaluation.cases import Case, cases_section
 from cogstage.evaluation.metrics import precision_recall, reliability
+from cogstage.evaluation.population_figures import by_relation_table, reliability_table, which_by_relation_table
 from cogstage.knowledge.dataset import Dataset
+from cogstage.rationale.verdict import WORDS
 from cogstage.relations import phrase
 from cogstage.reporting import Cell, Plot, Report, Section, Table, figure_text
 from cogstage.reporting.plots import Curve, draw_precision_recall, draw_reliability, plot
@@ -37,9 +40,11 @@ def demo_report(
     tables: Sequence[Table],
     answers: Sequence[TextbookAnswer],
     cases: Sequence[Case],
+    related: Mapping[str, Any],
 ) -> Report:
-    """The report: data, training, figures and cases."""
+    """The report: data, training, figures and cases; ``related`` are our figures on the populations."""
     *tests, textbook = tables
+    tests += [by_relation_table(related), which_by_relation_table(related), reliability_table(related)]
     sections = [
         Section("Textbook pairs", [textbook, mistakes_table(answers)]),
         Section("Test pairs", [*tests, *plots(scores[OURS], data)]),
@@ -51,21 +56,22 @@ def demo_report(
 def _summary(graph: Graph, data: Dataset, model: CogStage, answers: Sequence[TextbookAnswer]) -> list[str]:
     records = graph.made_with["records"]
     sizes = {s: sum(len(data.pairs(r, s)) for r in model.relations) for s in ("train", "dev", "test")}
-    right = sum(answer.right for answer in answers)
+    kinds = {kind: f"{n['right']} of {n['pairs']}" for kind, n in right_by_kind(answers).items()}
     return [
         f"The graph counts how often {graph.n_nodes:,} MeSH concepts co-occur in {records['counted']:,} PubMed "
         f"records of 1977 to 1979 and 2021 ({graph.n_edges:,} pairs). Facts come from public tables, from a list of "
         "contraindications, and from the qualifiers of records that were not counted.",
         f"One model was trained for {len(model.relations)} relations on {sizes['train']:,} training pairs, calibrated "
         f"on {sizes['dev']:,} dev pairs and evaluated on {sizes['test']:,} test pairs.",
-        f"It answers {right} of {len(answers)} textbook questions correctly ({right / len(answers):.0%}). No fact "
-        "between the two terms of a textbook pair was used in training, whatever its relation.",
+        f"Textbook statements answered correctly: {kinds['true']} true ones, {kinds['unrelated']} false ones between "
+        f"unrelated terms, and {kinds['wrong relation']} false ones whose terms hold another relation. No fact between "
+        "the two terms of a textbook pair was used in training, whatever its relation.",
         "Heads and tails occur in negatives as often as in facts, so popularity alone is of little use, as the row "
         "“degree” shows.",
     ]
 
 
-def test_tables(figures: Mapping[str, Mapping[str, Mapping[str, float]]], data: Dataset) -> list[Table]:
+def metric_tables(figures: Mapping[str, Mapping[str, Mapping[str, float]]], data: Dataset) -> list[Table]:
     """Methods by relations, one table for each measure, the best of each column bold."""
     relations = list(figures[OURS])
     pairs = ", ".join(f"{relation} {len(data.pairs(relation, 'test')):,}" for relation in relations)
@@ -85,14 +91,18 @@ def test_tables(figures: Mapping[str, Mapping[str, Mapping[str, float]]], data: 
 
 
 def textbook_table(answers: Sequence[TextbookAnswer]) -> Table:
-    """How many textbook pairs are answered right, by relation."""
+    """How many textbook pairs are answered right, by relation and kind."""
     rows = []
     for relation in [*dict.fromkeys(answer.pair.relation for answer in answers), None]:
         asked = [answer for answer in answers if relation in (None, answer.pair.relation)]
-        cells = [_share([a for a in asked if a.pair.label is label]) for label in (True, False)]
+        cells = [_share([a for a in asked if a.pair.kind == kind]) for kind in KINDS]
         rows.append((relation or "all", *cells, _share(asked), f"{_right(asked) / len(asked):.0%}"))
-    columns = ("relation", "true pairs", "false pairs", "all", "right")
-    return Table("Textbook pairs answered correctly, all held out of training", columns, tuple(rows))
+    columns = ("relation", *KINDS, "all", "right")
+    note = (
+        "A true pair is right if the verdict is “likely”, a false one if it is not. Unrelated: nothing relates the two "
+        "terms. Wrong relation: another relation holds between them."
+    )
+    return Table("Textbook pairs answered correctly, all held out of training", columns, tuple(rows), note=note)
 
 
 def _right(answers: Sequence[TextbookAnswer]) -> int:
@@ -112,10 +122,12 @@ def mistakes_table(answers: Sequence[TextbookAnswer]) -> Table:
             "yes" if a.pair.label else "no",
             a.pair.source,
             f"{a.probability:.2f}",
+            WORDS[a.verdict],
         )
         for a in wrong
     )
-    return Table("Textbook pairs answered incorrectly", ("pair", "answer", "source", "predicted"), rows, left=3)
+    columns = ("pair", "answer", "source", "predicted", "verdict")
+    return Table("Textbook pairs answered incorrectly", columns, rows, left=3)
 
 
 def plots(scores: Mapping[str, np.ndarray], data: Dataset) -> list[Plot]:

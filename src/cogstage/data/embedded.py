@@ -23,6 +23,8 @@ FOLDER = Path(__file__).with_name("embedded")
 GRAPH = FOLDER / "graph"  # a normal graph folder, with the additional column ``then``
 FACTS = FOLDER / "facts"  # a normal facts folder, with the additional column ``records``
 TEXTBOOK = Path(__file__).with_name("textbook.tsv")
+KINDS = ("true", "unrelated", "wrong relation")
+"""Kinds of textbook pairs: true, false because nothing relates the terms, false because another relation does."""
 THEN = "MeSH 1977-1979"  # source of the facts that the older records state
 
 
@@ -35,6 +37,13 @@ class TextbookPair:
     tail: str
     label: bool
     source: str
+    holds: str = ""
+    """The relation that holds between the two terms ("..._inverse" in the other direction); empty if none does."""
+
+    @property
+    def kind(self) -> str:
+        """One of :data:`KINDS`."""
+        return "true" if self.label else "wrong relation" if self.holds else "unrelated"
 
 
 def graph() -> Graph:
@@ -80,9 +89,10 @@ def records() -> tuple[int, ...]:
 
 def textbook() -> tuple[TextbookPair, ...]:
     """The held-out textbook pairs, by names that the graph knows."""
-    rows = read_rows(TEXTBOOK, ["head", "relation", "tail", "label", "source"])
+    rows = read_rows(TEXTBOOK, ["head", "relation", "tail", "label", "source"], ["holds"])
     return tuple(
-        TextbookPair(row["head"], row["relation"], row["tail"], row["label"] == "1", row["source"]) for row in rows
+        TextbookPair(row["head"], row["relation"], row["tail"], row["label"] == "1", row["source"], row["holds"] or "")
+        for row in rows
     )
 
 

@@ -160,7 +160,7 @@ def _model(folder: Path, made: Mapping[str, Any]) -> Contents:
             shown = ("pairs", "f1", "precision", "recall", "auroc", "brier")
             names = [name for name in shown if any(name in row for row in figures.values())]
             rows = tuple((relation, *(_figure(row.get(name)) for name in names)) for relation, row in figures.items())
-            note = "Used to stop training and to calibrate, so these figures are optimistic." if split == "dev" else ""
+            note = "Used to calibrate, so these figures are optimistic." if split == "dev" else ""
             tables.append(Table(f"Figures on {split} pairs", ("relation", *names), rows, note=note))
     summary = [
         f"Predicts {', '.join(config['targets'])}; preset {config['preset']}, {config['config'].get('world')} world.",
