@@ -8,7 +8,7 @@ STAMPS := .stamps
 LOCKED := $(BIN)/pip install --quiet --require-hashes --no-deps --no-build-isolation
 OWN := $(BIN)/pip install --quiet --constraint constraints.txt --no-build-isolation --editable
 
-.PHONY: demo test test-fast lint types imports unit bench figures mutants browser sbom docs clean
+.PHONY: demo test test-fast lint types imports unit bench figures mutants browser sbom audit docs clean
 
 demo: $(STAMPS)/core
 	$(BIN)/cogstage demo --out demo
@@ -53,6 +53,11 @@ docs: $(STAMPS)/core
 sbom: $(STAMPS)/core
 	$(LOCKED) --requirement locks/sbom.txt
 	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --of JSON -o sbom.json $(BIN)/python
+
+# Known vulnerabilities of the locked versions. Needs the network; without it, says so and skips.
+audit: $(VENV)/bin/python
+	$(BIN)/pip install --quiet "pip-audit>=2.10"
+	PATH="$(BIN):$$PATH" sh scripts/audit.sh locks/*.txt
 
 # Chromium for the pages, PostgreSQL for the study's second store, Java for Spark: installed where that is possible,
 # named among the skips at the end of the test run where it is not.
