@@ -18,6 +18,7 @@ from cogstage.rationale.discover import discover
 from cogstage.rationale.filters import Filter
 from cogstage.rationale.record import Prediction
 from cogstage.rationale.text import prediction_text
+from cogstage.rationale.wording import negated
 from cogstage.relations import inverse, phrase
 
 PAIRS = (np.array([0, 4, 10, 102]), np.array([1, 7, 133, 5]))
@@ -89,7 +90,9 @@ def test_text_shows_a_sum_that_can_be_added_up(model: CogStage) -> None:
     assert len(numbers) == len(record.reasons) + 4  # baseline, two summands of the pair, the sum
     assert sum(numbers[:-1]) == pytest.approx(numbers[-1], abs=0.0005 * len(numbers) + 1e-9)
     for r in record.reasons:
-        assert f"{r.head.name} {phrase(r.relation)} {r.tail.name}" in text
+        believed = r.known_fact or r.relation_probability >= 0.5
+        words = phrase(r.relation) if believed else negated(r.relation)
+        assert f"{r.head.name} {words} {r.tail.name}" in text
 
 
 def test_corrections_hold_for_every_prediction(model: CogStage, tmp_path) -> None:  # type: ignore[no-untyped-def]

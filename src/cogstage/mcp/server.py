@@ -58,7 +58,10 @@ def create_server(service: Service) -> MCPServer[Any]:
         """Find terms of the vocabulary by name, synonym, part of a name, or misspelt name."""
         found = service.terms(query, limit)
         return {
-            "terms": [{"key": t.key, "name": t.name, "type": t.type, "count": n} for t, n in found],
+            "terms": [
+                {"key": m.term.key, "name": m.term.name, "type": m.term.type, "count": m.count, "matched": m.matched}
+                for m in found
+            ],
             "relations": list(service.relations),
         }
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cogstage.artefact import software_version
+from cogstage.corpus.tokens import casefold_text
 from cogstage.errors import CogstageError, UsageError
 from cogstage.estimator import CogStage
 from cogstage.rationale.discover import fitting_relations
@@ -20,7 +21,6 @@ from cogstage.rationale.record import Prediction, Term, Triple
 from cogstage.web.corrections import CorrectedModel
 from cogstage.web.privacy import privacy_warning, without_cited_counts, without_evidence_of_counts
 from cogstage.web.ranking import CandidateRanking, Ranker
-from cogstage.web.search import TermSearch
 from cogstage.web.work_queue import WorkQueue
 
 REMEMBERED = 2048  # explained pairs kept in memory
@@ -53,6 +53,15 @@ class Limits:
             )
 
 
+@dataclass(frozen=True)
+class TermMatch:
+    """A term that was searched for."""
+
+    term: Term
+    count: int | None  # units it was counted in; None where counts are hidden
+    matched: str  # the synonym by which it was found; empty if it is its name
+
+
 class TooExpensive(UsageError):
     """A request that asks for more than one request may."""
 
@@ -83,7 +92,6 @@ class Service:
         self.hide_counts = hide_counts
         model = without_cited_counts(model) if hide_counts else model
         self.corrected = CorrectedModel(model, corrections, self.limits.corrections)
-        self.search = TermSearch(model.vocabulary)
         self.queue = WorkQueue(self.limits.waiting)
         self.ranker = Ranker(self.corrected, self.queue)
         self._explained = lru_cache(REMEMBERED)(self._explain)
@@ -119,7 +127,7 @@ class Service:
 
     def find(self, text: str) -> int:
         """The node that somebody means; raises with the nearest names."""
-        return self.search.resolve(text.strip())
+        return self.model.vocabulary.find(text.strip())
 
     def key(self, text: str) -> str:
         """The key of the term that somebody means."""
@@ -129,9 +137,16 @@ class Service:
         """A node as people see it."""
         return self.model.explainer.term(node)
 
-    def terms(self, text: str, most: int) -> list[tuple[Term, int | None]]:
-        """Type-ahead: terms and how many units they were counted in (None where counts are hidden)."""
-        return [(self.term(node), self.count(node)) for node in self.search.find(text, most)]
+    def terms(self, text: str, most: int) -> list[TermMatch]:
+        """Type-ahead: the terms that ``text`` may stand for, best first."""
+        matches = self.model.vocabulary.search.find(text, most)
+        return [TermMatch(term := self.term(m.node), self.count(m.node), _other_name(m.name, term)) for m in matches]
+
+    def read_as(self, text: str, term: Term) -> str:
+        """What was typed for a term, if it is none of its names; otherwise an empty text."""
+        vocabulary, typed = self.model.vocabulary, text.strip()
+        known = typed in vocabulary.index or casefold_text(typed) in vocabulary.casefolded
+        return "" if known else _other_name(typed, term)
 
     def count(self, node: int) -> int | None:
         """How many units a term was counted in; None where counts are hidden."""
@@ -294,6 +309,10 @@ class Service:
             "metrics": {n: value for n, value in self.model.metrics.items() if n not in ("history", "sources")},
             "limits": asdict(self.limits),
         }
+
+
+def _other_name(name: str, term: Term) -> str:
+    return "" if casefold_text(name) in (casefold_text(term.name), casefold_text(term.key)) else name
 
 
 def _convincing(prediction: Prediction) -> float:
