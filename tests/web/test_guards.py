@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from cogstage.corpus.tokens import casefold_text
 from cogstage.errors import UsageError
+from cogstage.graph.term_search import TermSearch
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.web.base import create_app
-from cogstage.graph.term_search import TermSearch
 from cogstage.web.security import loggable
 from cogstage.web.serving import Address
 

@@ -14,6 +14,7 @@ from cogstage.artefact import software_version
 from cogstage.corpus.tokens import casefold_text
 from cogstage.errors import CogstageError, UsageError
 from cogstage.estimator import CogStage
+from cogstage.rationale.basis import Bases
 from cogstage.rationale.discover import fitting_relations
 from cogstage.rationale.filters import Filter
 from cogstage.rationale.pairs_table import predict_pairs
@@ -25,6 +26,7 @@ from cogstage.web.work_queue import WorkQueue
 
 REMEMBERED = 2048  # explained pairs kept in memory
 CHUNK = 32  # pairs that a large request computes at a time
+EXPORTED_AT_ONCE = 256  # candidates of a list that an export computes at a time
 EXAMPLE_TERMS, EXAMPLE_CANDIDATES, EXAMPLE_REASONS = 2, 3, 8  # the start page chooses its examples from these
 NOTHING: Mapping[Triple, bool] = {}
 
@@ -94,6 +96,7 @@ class Service:
         self.corrected = CorrectedModel(model, corrections, self.limits.corrections)
         self.queue = WorkQueue(self.limits.waiting)
         self.ranker = Ranker(self.corrected, self.queue)
+        self.bases = Bases(model.counts, model.fitted.facts, hide_counts)
         self._explained = lru_cache(REMEMBERED)(self._explain)
         # What is built on first use is built now: not in somebody's request, and not by two at a time.
         model.vocabulary.suggest("warm")
@@ -233,6 +236,17 @@ class Service:
         with self.queue.interactive():
             records = self._shown(self.model.predict_batch(heads, tails, ranking.relation, k))
         return [replace(record, rank=row + 1) for record, row in zip(records, at.tolist(), strict=True)]
+
+    def all_records(self, ranking: CandidateRanking, at: np.ndarray, k: int) -> Iterator[Prediction]:
+        """The predictions of any number of rows of a ranking; large work takes turns."""
+
+        def work(part: Sequence[int]) -> list[Prediction]:
+            heads, tails = ranking.pairs(np.array(part, np.int64))
+            return self._shown(self.model.predict_batch(heads, tails, ranking.relation, k))
+
+        rows = at.tolist()
+        for row, record in zip(rows, self.queue.in_chunks(rows, EXPORTED_AT_ONCE, work), strict=True):
+            yield replace(record, rank=row + 1)
 
     def discover(
         self,
