@@ -119,6 +119,43 @@ def test_every_suggested_command_runs_as_it_is_printed(
         assert capsys.readouterr().out
 
 
+ROOT = Path(__file__).parents[2]
+PAGES = ("README.md", "docs/index.md", "docs/rationale.md", "docs/howto/safety.md", "docs/web.md")
+
+
+def shown_commands() -> list[str]:
+    """Commands about a trained model: lines of the pages' code blocks, and the examples of the command help."""
+    lines = [
+        re.sub(r"\s+#.*$", "", line)
+        for page in PAGES
+        for block in re.findall(r"```(?:bash|text|sh)\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.S)
+        for line in re.sub(r"\\\n\s*", " ", block).splitlines()
+    ]
+    for name in ("explain", "publish"):
+        text = (ROOT / "src" / "cogstage" / "cli" / f"{name}.py").read_text(encoding="utf-8")
+        lines += re.findall(r"Example: (cogstage .*)", text)
+    return sorted({line for line in lines if re.match(r"cogstage (explain|discover|cases|publish) ", line)})
+
+
+def test_commands_of_pages_and_help_run_as_they_are_shown(
+    made: tuple[Path, DemoResult], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, _ = made
+    for name, target in (("demo", out), ("model", out / "model"), ("MODEL", out / "model")):
+        (tmp_path / name).symlink_to(target)
+    for name in ("dataset", "D"):
+        (tmp_path / name).symlink_to(out / "dataset")
+    (tmp_path / "pairs.tsv").write_text("head\ttail\naspirin\theadache\n")
+    (tmp_path / "corrections.tsv").write_text("head\trelation\ttail\tverdict\nAspirin\tmay_treat\tFever\tright\n")
+    monkeypatch.chdir(tmp_path)
+    commands = shown_commands()
+    assert len(commands) >= 12
+    for line in commands:
+        with pytest.raises(SystemExit) as ended:
+            run(shlex.split(line)[1:])
+        assert not ended.value.code, f"{line}: {capsys.readouterr().err}"
+
+
 def test_cases_follow_their_rule(made: tuple[Path, DemoResult]) -> None:
     _, result = made
     terms = embedded.graph().vocabulary

@@ -23,6 +23,7 @@ from cogstage.cli import (
     mcp,
     panels,
     report,
+    publish,
     serve,
     study,
     train,
@@ -48,6 +49,7 @@ app.command("explain", rich_help_panel=panels.ANSWERS)(explain.explain)
 app.command("discover", rich_help_panel=panels.ANSWERS)(explain.discover)
 app.command("cases", rich_help_panel=panels.ANSWERS)(explain.cases)
 app.command("report", rich_help_panel=panels.SHARING)(report.report)
+app.command("publish", rich_help_panel=panels.SHARING)(publish.publish)
 app.command("serve", rich_help_panel=panels.SHARING)(serve.serve)
 app.command("mcp", rich_help_panel=panels.SHARING)(mcp.mcp)
 app.add_typer(study.app, name="study", rich_help_panel=panels.SHARING)

@@ -30,82 +30,18 @@ COMMON = 0.015  # of the logarithm of a term's count, beside a similarity of spe
 SHORTEST_BASE = 6  # letters of a drug's name without its salt
 
 SALTS = frozenset(
-    [
-        "acetate",
-        "besylate",
-        "bromide",
-        "calcium",
-        "citrate",
-        "dihydrate",
-        "dihydrochloride",
-        "disodium",
-        "fumarate",
-        "hcl",
-        "hydrobromide",
-        "hydrochloride",
-        "magnesium",
-        "maleate",
-        "mesylate",
-        "monohydrate",
-        "phosphate",
-        "potassium",
-        "sodium",
-        "succinate",
-        "sulfate",
-        "tartrate",
-    ]
+    WORD.findall(
+        "acetate besylate bromide calcium citrate dihydrate dihydrochloride disodium fumarate hcl hydrobromide"
+        " hydrochloride magnesium maleate mesylate monohydrate phosphate potassium sodium succinate sulfate tartrate"
+    )
 )
 NO_BASES = frozenset(  # what remains of these names without a salt is another substance
-    [
-        "adenosine",
-        "aluminum",
-        "ammonium",
-        "antimony",
-        "arsenic",
-        "barium",
-        "bismuth",
-        "cadmium",
-        "calcium",
-        "carbamoyl",
-        "cesium",
-        "choline",
-        "chromium",
-        "cobalt",
-        "copper",
-        "creatine",
-        "dextran",
-        "ferric",
-        "ferrous",
-        "fructose",
-        "galactose",
-        "glucose",
-        "glycerol",
-        "guanosine",
-        "hydrogen",
-        "indoxyl",
-        "inositol",
-        "lithium",
-        "magnesium",
-        "manganese",
-        "mannose",
-        "mercuric",
-        "mercury",
-        "nickel",
-        "platinum",
-        "potassium",
-        "pyridoxal",
-        "ribose",
-        "selenium",
-        "silver",
-        "sodium",
-        "sphingosine",
-        "strontium",
-        "thallium",
-        "thiamine",
-        "uranium",
-        "uridine",
-        "zinc",
-    ]
+    WORD.findall(
+        "adenosine aluminum ammonium antimony arsenic barium bismuth cadmium calcium carbamoyl cesium choline chromium"
+        " cobalt copper creatine dextran ferric ferrous fructose galactose glucose glycerol guanosine hydrogen indoxyl"
+        " inositol lithium magnesium manganese mannose mercuric mercury nickel platinum potassium pyridoxal ribose"
+        " selenium silver sodium sphingosine strontium thallium thiamine uranium uridine zinc"
+    )
 )
 GENERIC = frozenset(["disease", "disorder", "infection", "syndrome"])  # "Crohn" is Crohn Disease
 SPELLINGS = (  # British to American
