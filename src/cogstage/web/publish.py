@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from cogstage.model.recognition import CUT, tower_scale
 from cogstage.rationale.predictor import DefaultPredictor
 from cogstage.relations import RelationIndex, infinitive, phrase
 
-TOWER_BITS, CONTEXT_BITS, FULL_BITS = 14, 10, 16  # of towers; of υ, whose share is small; of everything else
+TOWER_BITS, CONTEXT_BITS, FULL_BITS = 13, 10, 16  # of towers; of υ, whose share is small; of everything else
 MOST_TERMS = 60_000  # a browser holds the vectors of all terms
 TEMPLATES = Path(__file__).parent / "templates" / "published"
 
@@ -48,7 +48,8 @@ def published_page(model: CogStage, title: str) -> str:
             f"the model has {len(model.vocabulary):,} terms; one file holds at most {MOST_TERMS:,}. Use cogstage serve"
         )
     pack = _Pack()
-    header = {**_meaning(model), **_numbers(model, predictor, pack), "title": title, "sections": pack.sections}
+    pack.add("text", json.dumps(_names(model), ensure_ascii=False).encode())
+    header = {**_meaning(model), **_numbers(model, predictor, pack), "sections": pack.sections}
     compressed = zlib.compress(pack.bytes(), 9)
     parts = {
         "title": str(escape(title)),
@@ -59,10 +60,7 @@ def published_page(model: CogStage, title: str) -> str:
         "data": base64.b64encode(compressed).decode(),
     }
     page = (TEMPLATES / "page.html").read_text(encoding="utf-8")
-    for name, text in parts.items():
-        before, after = page.split(f"[[{name}]]")
-        page = before + text + after
-    return page
+    return re.sub(r"\[\[(\w+)\]\]", lambda part: parts[part[1]], page)
 
 
 class _Pack:
@@ -94,16 +92,11 @@ class _Pack:
 
 
 def _meaning(model: CogStage) -> dict[str, Any]:
-    """Names and words: terms, types, relations, calibration."""
-    vocabulary, index = model.vocabulary, RelationIndex(model.all_relations)
+    """Words: types, relations, calibration, provenance."""
+    index, provenance = RelationIndex(model.all_relations), model.explainer.provenance
     names = index.all_names[:-1]
-    kinds = sorted(set(vocabulary.type))
-    provenance = model.explainer.provenance
     return {
-        "keys": "\n".join(vocabulary.term),
-        "names": "\n".join(name.replace("\n", " ") for name in vocabulary.name),
-        "kinds": kinds,
-        "synonyms": [[name, node] for name, node in _names(model)],
+        "kinds": sorted(set(model.vocabulary.type)),
         "relations": [{"name": name, "phrase": phrase(name), "infinitive": infinitive(name)} for name in names],
         "opposite": index.opposite.astype(int).tolist(),
         "targets": [index.number(name) for name in model.relations],
@@ -113,13 +106,12 @@ def _meaning(model: CogStage) -> dict[str, Any]:
     }
 
 
-def _names(model: CogStage) -> Iterator[tuple[str, int]]:
-    """Further names with the term they stand for: synonyms, and what people say."""
-    yield from model.vocabulary.synonyms
-    for said in other_names():
-        match = model.vocabulary.search.resolve(said)
-        if match is not None:
-            yield said, match.node
+def _names(model: CogStage) -> dict[str, Any]:
+    """Keys and names of terms, and further names with the term they stand for: synonyms, and what people say."""
+    vocabulary = model.vocabulary
+    said = [(name, vocabulary.search.resolve(name)) for name in other_names()]
+    further = [*vocabulary.synonyms, *((name, match.node) for name, match in said if match is not None)]
+    return {"keys": vocabulary.term, "names": vocabulary.name, "synonyms": further}
 
 
 def _numbers(model: CogStage, predictor: DefaultPredictor, pack: _Pack) -> dict[str, Any]:

@@ -45,8 +45,7 @@ function unpack(bytes) {
   model.kind = part("kind");
   model.other = Uint32Array.from(variable("other"));
   model.count = Float64Array.from(variable("count"));
-  model.names = model.names.split("\n");
-  model.keys = model.keys.split("\n");
+  Object.assign(model, JSON.parse(new TextDecoder().decode(part("text"))));
   const V = model.keys.length, total = new Float64Array(V);
   for (let i = 0; i < V; i++) {
     for (let e = model.start[i]; e < model.start[i + 1]; e++) {
@@ -63,7 +62,11 @@ function unpack(bytes) {
   }
   model.recalled = { head: new Map(), tail: new Map() };
   model.centre = {};
-  for (const end of ["head", "tail"]) model.centre[end] = centre(end);
+  model.directions = {};
+  for (const end of ["head", "tail"]) {
+    model.centre[end] = centre(end);
+    model.directions[end] = new Map(Array.from(model.candidates, (c) => [c, direction(end, c)]));
+  }
   model.index = new Map();
   const add = (name, node) => { if (!model.index.has(fold(name))) model.index.set(fold(name), node); };
   model.keys.forEach(add);
@@ -110,7 +113,7 @@ function associations(end, node) {
   const memory = model.recalled[end];
   if (!memory.has(node)) {
     const own = direction(end, node), given = model.nearest[end][node];
-    const scored = Array.from(given ?? model.candidates, (c) => [c, dot(own, direction(end, c))]).filter(([c]) => c !== node);
+    const scored = Array.from(given ?? model.candidates, (c) => [c, dot(own, model.directions[end].get(c))]).filter(([c]) => c !== node);
     memory.set(node, scored.sort((a, b) => b[1] - a[1]).slice(0, model.associations));
   }
   return memory.get(node);
