@@ -16,6 +16,7 @@ from cogstage.artefact import file_hash
 from cogstage.corpus.formats.table import renames_of
 from cogstage.csv_records import separator_of
 from cogstage.errors import CogstageError, UsageError
+from cogstage.frames import takes_frames
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.edges import Edges
 from cogstage.graph.renumbering import Renumbering
@@ -58,6 +59,7 @@ def graph_of(
     return Graph(vocabulary, edges.source, edges.target, edges.count, made_with)
 
 
+@takes_frames("edges", "terms")
 def import_edges(
     edges: Paths,
     terms: Paths | None = None,
@@ -70,8 +72,8 @@ def import_edges(
     Parameters
     ----------
     edges
-        Tables with the columns source, target and count. A pair may occur in both directions with the same count; two
-        different counts are an invalid row.
+        Tables (files, or a frame) with the columns source, target and count. A pair may occur in both directions with
+        the same count; two different counts are an invalid row.
     terms
         Tables with the column term, and optionally concept, name, type and count. Terms that are missing from these
         tables still become nodes.
