@@ -73,7 +73,7 @@ def test_a_data_set_must_be_chosen(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has no data set 9; choose one of 1, 2"):
         import_cohd(pairs, dataset=9)
     (tmp_path / "other.tsv").write_text("a\tb\n1\t2\n")
-    with pytest.raises(CogstageError, match="no column concept_id_1, concept_id_2, .*; the columns are a, b"):
+    with pytest.raises(CogstageError, match=r"no column concept_id_1, concept_id_2, .*; the columns are a, b"):
         import_cohd(tmp_path / "other.tsv")
 
 
