@@ -106,7 +106,7 @@ def _edge(head: Term, relation: str, tail: Term, negated: bool, probability: flo
     """What all edges have; a triple of an inverse relation is read forward."""
     subject, base, target = read_forward(head, relation, tail)
     return {
-        "id": f"{curie(subject.key)}|{base}|{curie(target.key)}",
+        "id": f"{curie(subject.key)}--{base}--{curie(target.key)}",  # "|" separates lists
         "subject": curie(subject.key),
         "predicate": describe(base).biolink,
         "object": curie(target.key),
