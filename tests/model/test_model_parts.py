@@ -1,4 +1,4 @@
-"""Parts of the default model and its training: the strongest, associations, counts, calibration, optimiser."""
+"""Parts of the default model and its training: the strongest, associations, counts, calibration."""
 
 from __future__ import annotations
 
@@ -20,28 +20,12 @@ from cogstage.model.fast import recall as fast_recall
 from cogstage.model.fast.strongest import strongest
 from cogstage.model.recall import Associations
 from cogstage.training.calibration import Calibration, sigmoid
-from cogstage.training.optimiser import DenseAdam
 
 NODES = 7
 EDGES = st.dictionaries(
     st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1)).filter(lambda pair: pair[0] < pair[1]),
     st.integers(1, 50),
 )
-
-
-@pytest.mark.parametrize("decoupled", [True, False])
-def test_dense_adam_is_that_of_torch(decoupled: bool) -> None:
-    torch.manual_seed(0)
-    start, gradients = torch.randn(6, 3), torch.randn(5, 6, 3)
-    own, reference = (torch.nn.Parameter(start.clone()) for _ in range(2))
-    adam = DenseAdam(decoupled)
-    theirs = (torch.optim.AdamW if decoupled else torch.optim.Adam)([reference], lr=0.1, weight_decay=0.2)
-    for gradient in gradients:
-        own.grad, reference.grad = gradient.clone(), gradient.clone()
-        adam.step([own], 0.1, 0.2)
-        theirs.step()
-        assert own.grad is None
-    assert torch.allclose(own, reference, atol=1e-7)
 
 
 VALUES = st.sampled_from([-np.inf, -2.0, -1.5, 0.0, 0.25, 1.0, 7.0])  # few, so that there are ties
