@@ -130,7 +130,7 @@ class Made:
         return np.asarray(kept.sum(1) + kept[:, 0] * kept[:, 1])  # not additive: the best order needs a search
 
     def associations(self) -> tuple[np.ndarray, int]:
-        return np.arange(4)[None], 4
+        return np.arange(4)[None, :, None], 4
 
     def decide_without_association(self, number: np.ndarray) -> np.ndarray:
         return self.decide(np.arange(4) != number[:, None])
