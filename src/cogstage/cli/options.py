@@ -34,7 +34,7 @@ OUTCOMES = input_option(
     None, "--outcomes", help="Table with the concepts of each outcome (columns outcome, tail).", metavar="TABLE"
 )
 VOCABULARY = input_option(
-    None, "--vocabulary", help="Folder with the OMOP concept tables, for roll-up.", metavar="FOLDER"
+    None, "--vocabulary", help="Folder with the OMOP concept tables, for names and roll-up.", metavar="FOLDER"
 )
 FORMAT = input_option(
     "auto",

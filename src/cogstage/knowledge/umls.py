@@ -16,7 +16,7 @@ from cogstage.knowledge.facts import Facts
 from cogstage.knowledge.matching import Matcher, MatchResult, Names
 from cogstage.knowledge.relation_map import UMLS_RELATIONS, UMLS_TYPES, read_relation_map, read_types
 from cogstage.knowledge.source_facts import SourceStatement, facts_of_statements
-from cogstage.knowledge.streams import batches, find_files
+from cogstage.corpus.streams import batches, find_files
 from cogstage.progress import SILENT, Progress
 from cogstage.tables import BadRows
 

@@ -126,15 +126,13 @@ class OmopReader(Reader):
         return dict(self.names_of(self._concepts))
 
     def all_names_of(self, codes: Iterable[str]) -> CodeNames:
-        """Names of these concepts from CONCEPT: one pass over it, only what is asked for is kept."""
+        """Names of these concepts from CONCEPT and CONCEPT_SYNONYM; none if the folder has no CONCEPT."""
+        from cogstage.corpus.concept_names import read_concept_names
+
         codes = list(codes)
-        missing = {code for code in codes if code not in self.code_names}
-        files = table_files(self.folder, "concept")
-        if missing and files:
-            for row in read_rows(files, ["concept_id", "concept_name"], ["domain_id"], self.bad):
-                if (code := as_id(row["concept_id"])) in missing:
-                    domain = str(row["domain_id"] or "").lower()
-                    self.code_names.add(code, str(row["concept_name"]), domain, "", vocabulary=True)
+        missing = [code for code in codes if code not in self.code_names]
+        if missing and table_files(self.folder, "concept"):
+            self.code_names.merge(read_concept_names(self.folder, missing, self.bad))
         return self.code_names.only(codes)
 
     def _read(self, path: Path) -> Iterator[Document]:
