@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cogstage.corpus.formats.table import DATE_FORMAT, NO_CODE, as_given_id, value_of
+from cogstage.corpus.formats.table import DATE_FORMAT, EMPTY, NO_CODE, as_given_id, value_of
 from cogstage.corpus.names import CodeNames
 from cogstage.corpus.readers import Reader, ReaderOption, Sample
 from cogstage.corpus.records import Document, as_concept, as_id, parse_date
@@ -145,7 +145,10 @@ class OmopReader(Reader):
 
     def _notes(self, path: Path) -> Iterator[Document]:
         optional = ["person_id", "note_date", "visit_occurrence_id"]
-        for row in read_rows(path, ["note_id", "note_text"], optional, self.bad, meter=self.meter):
+        for row in read_rows(path, ["note_id"], optional, self.bad, None, self.meter, ["note_text"]):
+            if row["note_text"] is None:
+                self.bad.notice(EMPTY)
+                continue
             try:
                 note, date = value_of(row, "note_id", as_given_id), value_of(row, "note_date", self._as_date)
                 visit = value_of(row, "visit_occurrence_id", as_id) or None
