@@ -30,7 +30,7 @@ def cases(language: str) -> list[tuple[str, list[str]]]:
     return [(row["sentence"], row["answers"].split(";")) for row in rows]
 
 
-@pytest.mark.parametrize("language", ["de", "es"])
+@pytest.mark.parametrize("language", ["de", "es", "fr", "it"])
 def test_every_sentence_is_judged_as_a_reader_would(language: str) -> None:
     sentences = cases(language)
     assert len(sentences) >= 60
@@ -50,7 +50,7 @@ def test_rules_by_name_or_file(tmp_path: Path) -> None:
     mine = rules_named(str(put(tmp_path / "mine.tsv", "cue\tcategory\tdirection\treach\nbla\tnegated\tforward\t\n")))
     assert mine is not None
     assert mine.phrases == (("bla",),)
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match="neither a file nor one of the languages en, de, es, fr, it"):
         rules_named("klingon")
 
 

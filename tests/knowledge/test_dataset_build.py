@@ -291,6 +291,6 @@ def test_the_build_warns_of_the_negatives_that_were_chosen(tmp_path: Path) -> No
         warned = [line for line in leakage["warnings"] if "negatives:" in line]
         assert all(f", {chosen} negatives:" in line for line in warned)
         assert not any(f", {chosen} negatives:" in line for line in leakage["warnings about other negatives"])
-        assert len(warned) + len(leakage["warnings about other negatives"]) == 4  # degree and uniform, two relations
+        assert len(warned) + len(leakage["warnings about other negatives"]) == 6  # three kinds, two relations
         text = (tmp_path / chosen / "leakage.txt").read_text()
         assert all(line in text for line in (*warned, *leakage["warnings about other negatives"]))
