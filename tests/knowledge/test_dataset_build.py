@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from knowledge_files import graph_of
 
-from cogstage.choices import NegativeKind
 from cogstage.artefact import NO_VERIFY
+from cogstage.choices import NegativeKind
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.build import build_dataset

@@ -18,7 +18,6 @@ from cogstage.artefact import (
     software_version,
 )
 from cogstage.choices import EngineName, check_choice
-from cogstage.corpus.context import Context
 from cogstage.corpus.formats.omop import OmopReader, table_files
 from cogstage.corpus.lexicon import Lexicon
 from cogstage.corpus.readers import open_reader
@@ -39,6 +38,7 @@ from cogstage.graph.engines import Engine, open_engine
 from cogstage.graph.examples import keep_examples
 from cogstage.graph.folder import write_edges
 from cogstage.graph.job import BuildJob, choose_nodes
+from cogstage.graph.matching_notices import notice_matching
 from cogstage.graph.mechanism import mechanism_for
 from cogstage.graph.naming import check_vocabulary, name_nodes, with_vocabulary
 from cogstage.graph.noise import Randomness
@@ -53,8 +53,6 @@ from cogstage.numbering import new_numbers
 from cogstage.progress import SILENT, Progress
 from cogstage.reporting.release import release_markdown
 from cogstage.tables import BadRows, expand
-
-COMMON_SHOWN = 10  # common words that are named
 
 
 @dataclass(frozen=True)
@@ -224,7 +222,7 @@ def _build(
                     f"{job.reader.files[0]}: no codes in {n_documents:,} documents; to count terms, set `lexicon`"
                 )
             job.progress.say("no term of the lexicon was found: the graph is empty")
-        _notice_matching(job, engine, census)
+        notice_matching(job, [run.left_out for run in engine.runs], census.units)
         made_with = {
             "how": "build",
             **options.as_meta(),
@@ -244,26 +242,6 @@ def _build(
     finally:
         engine.stop()
     return BuildResult(nodes, edges, n_documents, census.n_units, bad.count)
-
-
-def _notice_matching(job: BuildJob, engine: Engine, census: Census) -> None:
-    """Report mentions left out by context, and common English words that were counted as terms."""
-    lexicon, options = job.finder.lexicon, job.options
-    if lexicon is None or options.private is not None:  # exact counts stay with a private build
-        return
-    left_out = [run.left_out for run in engine.runs]
-    for category, count in zip(Context, map(sum, zip(*left_out, strict=True)), strict=False):
-        if count:
-            job.bad.notice(f"mentions left out as {str(category.name).lower()}", count)
-    number = {key: place for place, key in enumerate(job.keys.keys)}
-    counts: dict[str, int] = {}
-    for term in lexicon.common_words:
-        key = lexicon.terms[term] if options.level == "term" else lexicon.concepts[lexicon.first_concept[term]]
-        if key in number:  # rolled up otherwise
-            counts[lexicon.terms[term]] = int(census.units[number[key]])
-    for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:COMMON_SHOWN]:
-        if count:
-            job.bad.notice(f"{word!r}, a common English word, is a term of the lexicon; units that contain it", count)
 
 
 def _copies(job: BuildJob, engine: Engine) -> np.ndarray:
