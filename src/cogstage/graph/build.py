@@ -18,7 +18,7 @@ from cogstage.artefact import (
     software_version,
 )
 from cogstage.choices import EngineName, check_choice
-from cogstage.corpus.formats.omop import OmopReader
+from cogstage.corpus.formats.omop import OmopReader, table_files
 from cogstage.corpus.lexicon import Lexicon
 from cogstage.corpus.readers import open_reader
 from cogstage.errors import CogstageError
@@ -30,7 +30,6 @@ from cogstage.graph.build_inputs import (
     input_hashes,
     lexicon_stamp,
     notice_contradicting,
-    notice_matching,
     open_lexicon,
     sample_documents,
 )
@@ -41,8 +40,9 @@ from cogstage.graph.engines import Engine, open_engine
 from cogstage.graph.examples import keep_examples
 from cogstage.graph.folder import write_edges
 from cogstage.graph.job import BuildJob, choose_nodes
+from cogstage.graph.matching_notices import notice_matching
 from cogstage.graph.mechanism import mechanism_for
-from cogstage.graph.naming import name_nodes
+from cogstage.graph.naming import check_vocabulary, name_nodes, with_vocabulary
 from cogstage.graph.noise import Randomness
 from cogstage.graph.options import BuildOptions
 from cogstage.graph.privacy import fresh_seed, private_meta, release, suppress
@@ -103,8 +103,8 @@ def build_graph(
     stop_list
         Terms to ignore, or a file with one term per line.
     roll_up, vocabulary
-        Level or table for replacing codes by broader concepts, and the folder with the OMOP concept tables (see
-        :func:`cogstage.graph.roll_up.read_roll_up`). The folder defaults to the input, if that is OMOP.
+        Level or table for replacing codes by broader concepts (see :func:`cogstage.graph.roll_up.read_roll_up`), and
+        the folder with the OMOP concept tables, which also name all codes. It defaults to the input, if that is OMOP.
     engine, master
         Counting engine, and the Spark master.
     memory
@@ -159,6 +159,7 @@ def build_folder(
     """Write the folder of :func:`build_graph`, without reading it."""
     given, bad = options or BuildOptions(), bad if bad is not None else BadRows()
     check_choice("engine", engine, EngineName)
+    check_vocabulary(vocabulary)
     out = Path(out)
     check_target(out, "graph")
 
@@ -248,7 +249,7 @@ def _build(
                     f"{job.reader.files[0]}: no codes in {n_documents:,} documents; to count terms, set `lexicon`"
                 )
             job.progress.say("no term of the lexicon was found: the graph is empty")
-        notice_matching(job, engine, census)
+        notice_matching(job, [run.left_out for run in engine.runs], census.units)
         made_with = {
             "how": "build",
             **options.as_meta(),
@@ -264,7 +265,7 @@ def _build(
             "skipped": bad.count - skipped_terms,
             "skipped_terms": skipped_terms,
         }
-        nodes, edges = _write(out, job, engine, census, rolled, made_with)
+        nodes, edges = _write(out, job, engine, census, rolled, _vocabulary(job, vocabulary), made_with)
     finally:
         engine.stop()
     return BuildResult(nodes, edges, n_documents, census.n_units, bad.count)
@@ -303,8 +304,24 @@ def _roll_up(job: BuildJob, level: str | Path | None, vocabulary: str | Path | N
     return rolled
 
 
+def _vocabulary(job: BuildJob, given: str | Path | None) -> str | Path | None:
+    """The folder with CONCEPT that names the codes: the one given, or OMOP input."""
+    if given is not None or not isinstance(job.reader, OmopReader):
+        return given
+    if table_files(job.reader.folder, "concept"):
+        return job.reader.folder
+    job.bad.notice(f"{job.reader.folder} has no table CONCEPT, so concepts have no names; see `vocabulary`", 0)
+    return None
+
+
 def _write(
-    out: Path, job: BuildJob, engine: Engine, census: Census, rolled: RollUp | None, made_with: dict[str, Any]
+    out: Path,
+    job: BuildJob,
+    engine: Engine,
+    census: Census,
+    rolled: RollUp | None,
+    vocabulary: str | Path | None,
+    made_with: dict[str, Any],
 ) -> tuple[int, int]:
     """Choose the nodes, count, and write the graph folder; gives nodes and edges."""
     options, keys = job.options, job.keys
@@ -324,7 +341,9 @@ def _write(
     n_edges = write_edges(folder, edges, options.order)
     _check_not_empty(len(chosen), n_edges, options)
     terms = [keys.keys[number] for number in chosen.tolist()]
-    name_nodes(terms, counts, job.finder, engine.names_of, {} if rolled is None else rolled.names).write(folder)
+    source = None if isinstance(job.reader, OmopReader) else engine.names_of  # its names are those of CONCEPT
+    names = with_vocabulary(source, vocabulary, job.bad)
+    name_nodes(terms, counts, job.finder, names, {} if rolled is None else rolled.names).write(folder)
     job.progress.done(f"{len(chosen):,} nodes, {n_edges:,} edges")
     if options.keep_examples:
         keep_examples(folder, job, nodes, _copies(job, engine))
