@@ -237,7 +237,7 @@ def test_a_given_seed_is_warned_of_and_recorded(tmp_path: Path) -> None:
 
     options = BuildOptions(private=PrivacyOptions(2.0, 1e-6, 3))
     build_graph(tmp_path / "notes.jsonl", tmp_path / "g", lexicon, options, seed=1, progress=Listener())
-    assert "seed" in said[0]
+    assert sum("seed" in line for line in said) == 1
     assert Graph.load(tmp_path / "g").made_with["private"]["seed"].startswith("1, set by the user")
     build_graph(tmp_path / "notes.jsonl", tmp_path / "h", lexicon, options)
     assert "seed" not in Graph.load(tmp_path / "h").made_with["private"]
