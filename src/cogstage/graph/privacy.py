@@ -40,10 +40,10 @@ def bounded_edges(rows: Rows, key: np.ndarray, most: int, seed: int, lag: int | 
     day = np.empty(0, np.int32)
     if lag is not None and rows.day is not None:
         day = kernels.first_days(rows.group, rows.term, rows.day, len(key))
-    found, which = private_kernels.bounded_pairs(
+    pairs, which = private_kernels.bounded_pairs(
         rows.group, rows.unit, rows.term, key, most, seed, day, 0 if lag is None else lag
     )
-    pairs, at, count = np.unique(found, return_inverse=True, return_counts=True)
+    pairs, at, count = np.unique(pairs, return_inverse=True, return_counts=True)
     source, target = (pairs >> np.uint64(32)).astype(np.int32), (pairs & np.uint64(0xFFFFFFFF)).astype(np.int32)
     order = None
     if lag is not None:
