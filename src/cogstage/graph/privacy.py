@@ -58,7 +58,8 @@ def release(
     mechanism = mechanism_for(private, order)
     noise = NoiseStream(mechanism, random)
     for part in edges:
-        drawn = noise.take(4 * len(part) if order else len(part)).reshape(len(part), -1)  # edge by edge
+        numbers = 4 if order else 1
+        drawn = noise.take(numbers * len(part)).reshape(len(part), numbers)  # edge by edge
         noisy = part.count + drawn[:, 0]
         kept = noisy >= mechanism.threshold
         cells = None
