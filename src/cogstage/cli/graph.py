@@ -15,6 +15,9 @@ from cogstage.errors import CogstageError
 app = CommandGroup("Build, import, merge and describe co-occurrence graphs.")
 app.command("build", epilog=graph_build.EXAMPLE)(graph_build.build)
 app.add_typer(graph_import.app, name="import")
+app.command(
+    "release", epilog="Example: cogstage graph release bounded --private 1,1e-6,100 --budget 3,1e-5 --out shared"
+)(graph_release.release)
 app.command("audit", epilog="Example: cogstage graph audit --private 1,1e-6,100")(graph_release.audit)
 
 GRAPH = argument(..., help="Graph folder.", metavar="GRAPH")

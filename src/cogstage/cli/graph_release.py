@@ -1,14 +1,15 @@
-"""``cogstage graph audit``: measure how private a private release is."""
+"""``cogstage graph audit`` and ``release``: measure private releases, and make them with a ledger."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 
 import typer
 
 from cogstage.cli import options
-from cogstage.cli.console import print_json, progress
-from cogstage.cli.options import model_option, privacy_option
+from cogstage.cli.console import print_json, progress, report_graph
+from cogstage.cli.options import argument, model_option, privacy_option
 from cogstage.errors import CogstageError
 
 PRIVATE = "EPS,DELTA,M, or EPS,DELTA,M,laplace, as for `graph build`."
@@ -42,3 +43,35 @@ def audit(
         )
     if not result.passed:
         raise CogstageError(f"the release is not private: ε is at least {result.epsilon:.3f}")
+
+
+def release(
+    graph: Path = argument(..., help="Graph folder.", metavar="GRAPH"),
+    out: Path = options.out("Output folder; an existing graph is replaced."),
+    private: str | None = privacy_option(
+        None, help=f"Add noise to a graph built with --pairs-per-patient M: {PRIVATE}", metavar="EPS,DELTA,M"
+    ),
+    ledger: Path | None = privacy_option(
+        None, help="Ledger of all releases of these patients (default: GRAPH.ledger.json).", metavar="FILE"
+    ),
+    budget: str | None = privacy_option(
+        None, help="Most that all releases together may cost a patient; set with the first.", metavar="EPS,DELTA"
+    ),
+    as_json: bool = options.as_json(),
+) -> None:
+    """Release a graph, and enter it in a ledger that refuses releases beyond its budget."""
+    from cogstage.graph.ledger import Budget
+    from cogstage.graph.options import PrivacyOptions
+    from cogstage.graph.releasing import release_folder
+
+    ledger = graph.with_name(f"{graph.name}.ledger.json") if ledger is None else ledger
+    wanted = None if private is None else PrivacyOptions.parse(private)
+    released, charged = release_folder(graph, out, wanted, ledger, None if budget is None else Budget.parse(budget))
+    report_graph(released, out, as_json)
+    private_entries = sum(entry.private is not None for entry in charged.entries)
+    if private_entries:
+        typer.echo(
+            f"{ledger}: {private_entries} private releases used ε = {charged.spent():.3g} "
+            f"of {charged.budget.epsilon:g} at δ = {charged.budget.delta:g}",
+            err=True,
+        )

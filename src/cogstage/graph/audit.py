@@ -15,7 +15,7 @@ rule, (ε, δ)-privacy demands a ≤ e^ε·b + δ and 1 - b ≤ e^ε·(1 - a) + 
 
 The rule (a threshold of the patient's summed counts, or remainders of one count) is chosen on one half of the releases
 and measured on the other. With Gaussian noise and the threshold in the middle, the same intervals of all releases bound
-the distance μ = Φ⁻¹(a) - Φ⁻¹(b) between both distributions of the sum, and μ means δ = Φ(μ/2 - ε/μ) - e^ε·Φ(-μ/2 - ε/μ):
+the distance μ = Φ⁻¹(a) - Φ⁻¹(b) between both distributions of the sum; it means δ = Φ(μ/2 - ε/μ) - e^ε·Φ(-μ/2 - ε/μ):
 a far higher bound where δ is small ("Gaussian noise"). All bounds hold together with the given confidence.
 """
 
