@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,6 @@ from cogstage.graph.build_inputs import (
 )
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.counting import Census
-from cogstage.graph.edges import Edges
 from cogstage.graph.engines import Engine, open_engine
 from cogstage.graph.examples import keep_examples
 from cogstage.graph.folder import write_edges
@@ -45,13 +44,12 @@ from cogstage.graph.mechanism import mechanism_for
 from cogstage.graph.naming import check_vocabulary, name_nodes, with_vocabulary
 from cogstage.graph.noise import Randomness
 from cogstage.graph.options import BuildOptions
-from cogstage.graph.privacy import fresh_seed, private_meta, release, suppress
+from cogstage.graph.privacy import fresh_seed, private_meta, release, released_nodes, suppress
 from cogstage.graph.roll_up import RollUp, read_roll_up
 from cogstage.graph.runs import WorkFolder, hashed_file, is_sound, write_hashed
 from cogstage.graph.units import Finder, InputSummary, Keys
 from cogstage.input_files import Paths
 from cogstage.locks import lock_folder
-from cogstage.numbering import new_numbers
 from cogstage.progress import SILENT, Progress
 from cogstage.reporting.release import release_markdown
 from cogstage.tables import BadRows, expand
@@ -331,10 +329,13 @@ def _write(
     job.progress.start("Counting pairs")
     edges = engine.edges(nodes)
     if options.private is not None:
-        edges, chosen, counts = _released(edges, options, Randomness(job.given_seed), chosen)
-        made_with = _private_meta(made_with, options, job.given_seed)
+        noisy = release(edges, options.private, Randomness(job.given_seed), options.order)
+        parts, kept, counts = released_nodes(noisy, len(chosen), options.suppress_below)
+        edges, chosen = iter(parts), chosen[kept]
+        made_with = private_meta(made_with, options.private, options.order, job.given_seed)
     elif options.suppress_below > 0:
-        edges = suppress(edges, options.suppress_below)
+        total = census.n_groups if options.counts_groups else census.n_units
+        edges = suppress(edges, options.suppress_below, counts, total)
     folder = job.work.path / "graph"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -350,22 +351,6 @@ def _write(
     about = {**made_with, "nodes": len(chosen), "edges": n_edges}
     finish_folder(folder, out, "graph", about, release_markdown)
     return len(chosen), n_edges
-
-
-def _released(
-    edges: Iterator[Edges], options: BuildOptions, random: Randomness, chosen: np.ndarray
-) -> tuple[Iterator[Edges], np.ndarray, np.ndarray]:
-    """Private edges, and the nodes that they alone decide: renumbered in the same order, counted by their edges."""
-    assert options.private is not None
-    parts = list(suppress(release(edges, options.private, random, options.order), options.suppress_below))
-    largest = np.zeros(len(chosen), np.int64)
-    for part in parts:
-        np.maximum.at(largest, part.source, part.count)
-        np.maximum.at(largest, part.target, part.count)
-    kept = np.flatnonzero(largest > 0)
-    number = new_numbers(kept, len(chosen))
-    renumbered = (replace(part, source=number[part.source], target=number[part.target]) for part in parts)
-    return renumbered, chosen[kept], largest[kept]
 
 
 def _check_not_empty(n_nodes: int, n_edges: int, options: BuildOptions) -> None:
@@ -391,14 +376,6 @@ def _check_not_empty(n_nodes: int, n_edges: int, options: BuildOptions) -> None:
     else:
         reason = f"no two occur in one {options.unit}; for patient records, use the `unit` patient-window"
     raise CogstageError(f"{n_nodes:,} terms but no edges: {reason}")
-
-
-def _private_meta(made_with: dict[str, Any], options: BuildOptions, seed: int | None) -> dict[str, Any]:
-    """The metadata of a private graph: no exact counts."""
-    assert options.private is not None
-    exact = ("inputs", "decided", "documents", "units", "groups", "years", "skipped")
-    private = private_meta(options.private, options.order, seed)
-    return {**{key: value for key, value in made_with.items() if key not in exact}, "private": private}
 
 
 def _seed(work: WorkFolder, seed: int | None) -> int:

@@ -41,8 +41,8 @@ class NearNames:
         if not len(owners):
             return []
         shared = np.bincount(owners, minlength=len(self.names))
-        likeness = 2 * shared / (self._size + len(wanted))
-        best = [np.argsort(-score, kind="stable")[:SHORTLIST] for score in (likeness, shared)]
+        similarity = 2 * shared / (self._size + len(wanted))
+        best = [np.argsort(-score, kind="stable")[:SHORTLIST] for score in (similarity, shared)]
         shortlist = np.unique(np.concatenate(best))
         rated = sorted((*_distance(text, self.names[i]), self.names[i]) for i in shortlist[shared[shortlist] > 0])
         return [name for distance, _, name in rated if distance <= 1 - CUTOFF][:most]

@@ -144,8 +144,8 @@ def import_xmedrela(
 
 
 def _neighbours(table: dict[Any, Any], where: str) -> tuple[np.ndarray, np.ndarray]:
-    """The entries of an X-MedRELA dictionary by place in it: (n, 2) ends and (n,) weights above 0."""
-    number = {node: place for place, node in enumerate(table)}
+    """The entries of an X-MedRELA dictionary by position in it: (n, 2) ends and (n,) weights above 0."""
+    number = {node: position for position, node in enumerate(table)}
     ends: list[tuple[int, int]] = []
     weights: list[float] = []
     for node, near in table.items():
@@ -163,7 +163,7 @@ def _neighbours(table: dict[Any, Any], where: str) -> tuple[np.ndarray, np.ndarr
 
 
 def _mapping(path: Path | str) -> dict[Any, Any]:
-    found = read_plain_pickle(path)
-    if not isinstance(found, dict):
+    table = read_plain_pickle(path)
+    if not isinstance(table, dict):
         raise CogstageError(f"{path}: expected a dictionary by term id")
-    return found
+    return table
