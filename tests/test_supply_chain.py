@@ -91,7 +91,9 @@ def test_every_requirement_is_used_and_every_import_required() -> None:
     unused = {name for name in core.keys() | extras if IMPORTED_AS.get(name, name).replace("-", "_") not in modules}
     assert unused == BY_NAME, "declared, but nothing imports them"
     names = {IMPORTED_AS.get(name, name).replace("-", "_") for name in core.keys() | extras}
-    assert modules - names <= {"pydantic_core", "markupsafe"}, "imported, but not declared"  # parts of pydantic and jinja2
+    assert modules - names <= {"pydantic_core", "markupsafe"}, (
+        "imported, but not declared"
+    )  # parts of pydantic and jinja2
 
 
 @pytest.mark.parametrize("unwanted", ["python-multipart", "python_multipart"])

@@ -269,7 +269,7 @@ def shared(kind: type, depth: int = 40) -> object:
         ({1: [(2, 1)], 2: [(shared(tuple), 1)]}, "holds a tuple, not"),
         ({1: [(2, 1)], 2: [([], 1)]}, "holds a tuple, not"),
         ({1: [(2, 1)], 2: shared(tuple)}, "holds a tuple, not"),
-        (dict.fromkeys(range(6000), [(n, 1) for n in range(6000)]), "more entries than bytes"),
+        (dict.fromkeys(range(6000), tuple((n, 1) for n in range(6000))), "more entries than bytes"),
     ],
 )
 def test_what_is_shared_in_a_pickle_is_not_written_out(tmp_path: Path, near: object, said: str) -> None:
