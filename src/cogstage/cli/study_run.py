@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -20,6 +21,7 @@ def serve(
     study: Path = options.STUDY,
     host: str = options.HOST,
     port: int = options.port(8765),
+    health_port: int | None = options.HEALTH_PORT,
     public_url: str | None = options.URL,
     certificate: Path | None = run_option(
         None, "--tls-cert", help="TLS certificate (PEM), to serve https without a proxy.", metavar="FILE"
@@ -39,11 +41,12 @@ def serve(
     Example: cogstage study serve study --url https://study.example.org
     """
     from cogstage.study.folder import open_folder
-    from cogstage.web.serving import LOOPBACK, Address, listed
-    from cogstage.web.serving import serve as run
+    from cogstage.web.serving import LOOPBACK, Address, listed, on_own_port
     from cogstage.web.study_app import create_study_app
+    from cogstage.web.workers import serve as run
 
-    address = Address(host, port, public_url, certificate, key, listed(allowed_hosts), listed(trusted_proxies))
+    proxies = listed(trusted_proxies)
+    address = Address(host, port, public_url, certificate, key, listed(allowed_hosts), proxies, health_port)
     address.check()
     opened = open_folder(study, database)
     secure = address.secure_cookies if secure_cookies is None else secure_cookies
@@ -58,7 +61,8 @@ def serve(
     link_base = address.url if public or address.host in LOOPBACK else None
     if link_base is None:
         typer.echo("The administrator's page cannot create links without --url", err=True)
-    run(create_study_app(opened, public, secure, address.access, link_base), address)
+    app = create_study_app(opened, public, secure, address.access, link_base)
+    run(lambda: on_own_port(app, health_port), address, level=logging.INFO)
 
 
 def invite(

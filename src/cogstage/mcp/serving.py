@@ -17,10 +17,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cogstage.mcp.server import create_server
-from cogstage.web.connections import ConnectionLimits, configuration
 from cogstage.web.security import Guard, refuse
 from cogstage.web.service import Service
-from cogstage.web.serving import Address, check_free
+from cogstage.web.serving import Address
+from cogstage.web.workers import serve
 
 
 class Messages:
@@ -106,10 +106,4 @@ def _internal_error(scope: Scope) -> Response:
 
 def serve_http(service: Service, address: Address) -> None:
     """Serve over HTTP until stopped."""
-    import uvicorn
-
-    check_free(address)
-    limits = ConnectionLimits(unlimited=address.trusted_proxies)
-    app = http_app(service, address)
-    config = configuration(app, limits, level=logging.WARNING, host=address.host, port=address.port)
-    uvicorn.Server(config).run()
+    serve(lambda: http_app(service, address), address)
