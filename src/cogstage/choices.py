@@ -22,6 +22,7 @@ World = Literal["open", "closed"]
 Preset = Literal["default", "paper"]
 ProtocolName = Literal["sets", "crossover"]
 JudgedBy = Literal["all", "first"]
+FrameLibrary = Literal["pandas", "polars", "pyarrow"]
 OutputFormat = Literal["text", "markdown", "latex", "html", "jsonl"]
 
 

@@ -18,11 +18,11 @@ from cogstage.artefact import (
     software_version,
 )
 from cogstage.choices import EngineName, check_choice
-from cogstage.corpus.context import Context
 from cogstage.corpus.formats.omop import OmopReader
 from cogstage.corpus.lexicon import Lexicon
 from cogstage.corpus.readers import open_reader
 from cogstage.errors import CogstageError
+from cogstage.frames import takes_frames
 from cogstage.graph.build_inputs import (
     decide,
     file_hashes,
@@ -30,9 +30,11 @@ from cogstage.graph.build_inputs import (
     input_hashes,
     lexicon_stamp,
     notice_contradicting,
+    notice_matching,
     open_lexicon,
     sample_documents,
 )
+from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.counting import Census
 from cogstage.graph.edges import Edges
 from cogstage.graph.engines import Engine, open_engine
@@ -54,8 +56,6 @@ from cogstage.progress import SILENT, Progress
 from cogstage.reporting.release import release_markdown
 from cogstage.tables import BadRows, expand
 
-COMMON_SHOWN = 10  # common words that are named
-
 
 @dataclass(frozen=True)
 class BuildResult:
@@ -68,6 +68,7 @@ class BuildResult:
     skipped: int
 
 
+@takes_frames("documents", "lexicon")
 def build_graph(
     documents: Paths,
     out: Path | str,
@@ -85,17 +86,18 @@ def build_graph(
     seed: int | None = None,
     bad: BadRows | None = None,
     progress: Progress = SILENT,
-) -> BuildResult:
+) -> Graph:
     """Count co-occurrences in documents and write the graph folder ``out``.
 
     Parameters
     ----------
     documents
-        Files, folders or glob patterns.
+        Files, folders or glob patterns, or a frame.
     out
         The graph folder; an existing graph is replaced.
     lexicon
-        Terms to find in text: tables, or a :class:`~cogstage.corpus.lexicon.Lexicon`. Not needed for coded records.
+        Terms to find in text: tables (files, or a frame), or a :class:`~cogstage.corpus.lexicon.Lexicon`. Not needed
+        for coded records.
     options
         What to count and what to leave out.
     stop_list
@@ -118,20 +120,43 @@ def build_graph(
 
     Returns
     -------
-    BuildResult
-        Numbers of nodes, edges, documents, units and skipped rows. The graph does not depend on the engine, the memory
-        limit, the number of workers or interruptions.
+    Graph
+        The graph; ``made_with`` has the numbers of documents, units and skipped rows, unless it is private. It does not
+        depend on the engine, the memory limit, the number of workers or interruptions.
 
     Examples
     --------
     >>> rows = ["doc_id\\tcodes", "1\\taspirin;headache", "2\\taspirin;headache", "3\\taspirin;fever"]
     >>> _ = Path("records.tsv").write_text("\\n".join(rows))
-    >>> built = cs.build_graph("records.tsv", "counted")
-    >>> built.nodes, built.edges
-    (3, 2)
-    >>> cs.Graph.load("counted").count.tolist()
-    [1, 2]
+    >>> graph = cs.build_graph("records.tsv", "counted")
+    >>> graph, graph.count.tolist(), graph.made_with["documents"]
+    (Graph(3 nodes, 2 edges), [1, 2], 3)
     """
+    how = {"stop_list": stop_list, "roll_up": roll_up, "vocabulary": vocabulary, "memory": memory, "workers": workers}
+    more = {"master": master, "resume": resume, "seed": seed, "bad": bad, "progress": progress}
+    build_folder(documents, out, lexicon, options, engine=engine, **how, **more)  # type: ignore[arg-type]
+    return Graph.load(out, verify=False)
+
+
+def build_folder(
+    documents: Paths,
+    out: Path | str,
+    lexicon: Paths | Lexicon | None = None,
+    options: BuildOptions | None = None,
+    *,
+    stop_list: str | Path | Iterable[str] = (),
+    roll_up: str | Path | None = None,
+    vocabulary: str | Path | None = None,
+    engine: EngineName = "local",
+    master: str = "local[*]",
+    memory: int = 4 << 30,
+    workers: int | None = None,
+    resume: bool = False,
+    seed: int | None = None,
+    bad: BadRows | None = None,
+    progress: Progress = SILENT,
+) -> BuildResult:
+    """Write the folder of :func:`build_graph`, without reading it."""
     given, bad = options or BuildOptions(), bad if bad is not None else BadRows()
     check_choice("engine", engine, EngineName)
     out = Path(out)
@@ -223,7 +248,7 @@ def _build(
                     f"{job.reader.files[0]}: no codes in {n_documents:,} documents; to count terms, set `lexicon`"
                 )
             job.progress.say("no term of the lexicon was found: the graph is empty")
-        _notice_matching(job, engine, census)
+        notice_matching(job, engine, census)
         made_with = {
             "how": "build",
             **options.as_meta(),
@@ -243,26 +268,6 @@ def _build(
     finally:
         engine.stop()
     return BuildResult(nodes, edges, n_documents, census.n_units, bad.count)
-
-
-def _notice_matching(job: BuildJob, engine: Engine, census: Census) -> None:
-    """Report mentions left out by context, and common English words that were counted as terms."""
-    lexicon, options = job.finder.lexicon, job.options
-    if lexicon is None or options.private is not None:  # exact counts stay with a private build
-        return
-    left_out = [run.left_out for run in engine.runs]
-    for category, count in zip(Context, map(sum, zip(*left_out, strict=True)), strict=False):
-        if count:
-            job.bad.notice(f"mentions left out as {str(category.name).lower()}", count)
-    number = {key: place for place, key in enumerate(job.keys.keys)}
-    counts: dict[str, int] = {}
-    for term in lexicon.common_words:
-        key = lexicon.terms[term] if options.level == "term" else lexicon.concepts[lexicon.first_concept[term]]
-        if key in number:  # rolled up otherwise
-            counts[lexicon.terms[term]] = int(census.units[number[key]])
-    for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:COMMON_SHOWN]:
-        if count:
-            job.bad.notice(f"{word!r}, a common English word, is a term of the lexicon; units that contain it", count)
 
 
 def _copies(job: BuildJob, engine: Engine) -> np.ndarray:
