@@ -164,7 +164,8 @@ def read_rows(
 ) -> Iterator[Row]:
     """Stream the rows of one or several tables.
 
-    ``required`` columns must be there and not empty (``may_be_empty``: must be there); ``optional`` ones come as None if they are missing or empty.
+    ``required`` columns must be there and not empty (``may_be_empty``: must be there); ``optional`` ones come as None
+    if they are missing or empty.
     ``renames`` maps other names a column may have (compared without case) to ours; ``meter`` counts the bytes read.
     Without ``bad``, the first row that cannot be used ends the run.
     """
