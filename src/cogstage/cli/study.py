@@ -88,9 +88,19 @@ def create(
     )
     study, password = create_study(out, source, drawing, dataset, database, progress(), corrections)
     if as_json:
-        print_json({"study": str(out), "id": study.id, "cases": len(study.cases), "administrator_password": password})
+        print_json(
+            {
+                "study": str(out),
+                "id": study.id,
+                "cases": len(study.cases),
+                "same_sets_left_out": study.same_sets_left_out,
+                "administrator_password": password,
+            }
+        )
         return
     typer.echo(f"Study with {len(study.cases)} cases in {out}.")
+    if study.same_sets_left_out:
+        typer.echo(f"Left out: {study.same_sets_left_out} pairs for which two sources give the same reasons.")
     typer.echo(f"Administrator's password (shown only now): {password}")
     typer.echo(f"Next: cogstage study serve {out}")
 

@@ -63,7 +63,7 @@ def figure_svg(figure: Any, title: str = "") -> str:
     text = stream.getvalue()
     text = text[text.index("<svg") :]
     used = set(re.findall(r"#([\w.-]+)", text))  # several pictures share a page: only ids that are pointed to stay
-    text = re.sub(r' id="([\w.-]+)"', lambda found: found[0] if found[1] in used else "", text)
+    text = re.sub(r' id="([\w.-]+)"', lambda match: match[0] if match[1] in used else "", text)
     if title:
         named = f'<svg role="img" aria-label="{html.escape(title)}"'
         text = re.sub(r"^<svg", lambda _: named, text, count=1)

@@ -131,7 +131,7 @@ class Access:
         return Invitation(person, ticket.text)
 
     def introduce(self, reviewer_id: str, specialty: str, years: str) -> None:
-        """Keep that a reviewer agreed to take part, and what they said of themselves; both answers may be empty."""
+        """Keep that a reviewer agreed to take part, and their profile; both answers may be empty."""
         specialty = "".join(c for c in " ".join(specialty.split()) if c.isprintable())[:200]
         years = years.strip()
         if years and not (years.isascii() and years.isdecimal() and len(years) < 4 and int(years) <= LONGEST_PRACTICE):

@@ -256,8 +256,8 @@ class Answers:
             )
 
     def _signature(self, reviewer_id: str, case_key: str, note: str) -> str:
-        said = f"visit {reviewer_id} {case_key} {note}".encode("utf-8", "replace")
-        return hmac.new(self.order_secret.encode(), said, hashlib.sha256).hexdigest()[:32]
+        signed = f"visit {reviewer_id} {case_key} {note}".encode("utf-8", "replace")
+        return hmac.new(self.order_secret.encode(), signed, hashlib.sha256).hexdigest()[:32]
 
     def seconds(self, reviewer_id: str | None = None) -> dict[tuple[str, str], float]:
         """Time looked at each case, by reviewer id and case key; of one reviewer or of all."""

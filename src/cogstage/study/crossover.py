@@ -78,12 +78,12 @@ class CrossoverResults:
 
 
 def analyse_crossover(
-    study: Study, found: Sequence[Judgement], draws: int = DRAWS, seed: int = 0, include_unfinished: bool = False
+    study: Study, answered: Sequence[Judgement], draws: int = DRAWS, seed: int = 0, include_unfinished: bool = False
 ) -> CrossoverResults:
     """All figures of a crossover study."""
-    reviewers = summaries(study, found)
+    reviewers = summaries(study, answered)
     counted = tuple(r.name for r in reviewers if r.finished or include_unfinished)
-    counting = [j for j in found if j.reviewer in counted]
+    counting = [j for j in answered if j.reviewer in counted]
     judged = [j for j in counting if j.verdict is not None]
     wrong, right = [j for j in judged if not j.case.correct], [j for j in judged if j.case.correct]
     boot = Bootstrap(draws, seed)
@@ -124,14 +124,14 @@ def analyse_crossover(
         by_familiarity={name: measure("accuracy", name, chosen, accurate) for name, chosen in known.items() if chosen},
         agreement=agreement(study, counting, counted, boot),
         familiarity=familiarity(counting),
-        comments=comments(found),
+        comments=comments(answered),
     )
 
 
-def _reasons_first(found: Sequence[Judgement]) -> dict[str, bool]:
+def _reasons_first(answered: Sequence[Judgement]) -> dict[str, bool]:
     """Whether a reviewer began with reasons: what the earliest position shows."""
     earliest: dict[str, Judgement] = {}
-    for j in found:
+    for j in answered:
         if j.reviewer not in earliest or j.position < earliest[j.reviewer].position:
             earliest[j.reviewer] = j
     return {name: not j.bare for name, j in earliest.items()}
@@ -204,7 +204,7 @@ def _t_test(groups: Sequence[np.ndarray]) -> ReasonsEffect | None:
 
 def _numbered(names: Sequence[str]) -> tuple[np.ndarray, list[str]]:
     distinct = list(dict.fromkeys(names))
-    number = {name: place for place, name in enumerate(distinct)}
+    number = {name: position for position, name in enumerate(distinct)}
     return np.array([number[name] for name in names]), distinct
 
 
@@ -224,11 +224,11 @@ def _two_way(rows: Sequence[Observation], boot: Bootstrap) -> Estimate:
     times_pair = rng.multinomial(len(pairs), np.full(len(pairs), 1 / len(pairs)), size=boot.draws)
     drawn = np.einsum("dr,trp,dp->td", times_reviewer, tables, times_pair, optimize=True)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = drawn[0] / drawn[1] - drawn[2] / drawn[3]
+        differences = drawn[0] / drawn[1] - drawn[2] / drawn[3]
         sums = tables.sum(axis=(1, 2))
         value = float(sums[0] / sums[1] - sums[2] / sums[3])
-    found = found[np.isfinite(found)]
-    if not math.isfinite(value) or not len(found):
+    differences = differences[np.isfinite(differences)]
+    if not math.isfinite(value) or not len(differences):
         return Estimate(math.nan, math.nan, math.nan, len(rows))
-    low, high = np.quantile(found, [0.025, 0.975])
+    low, high = np.quantile(differences, [0.025, 0.975])
     return Estimate(value, float(low), float(high), len(rows))

@@ -58,7 +58,7 @@ def draw_study(sources: Sequence[Source], labels: Mapping[Pair, int], options: S
     for source in sources:
         known.update(source.labels)
     known.update(labels)
-    by_outcome = _sort_pairs(sources, known, options)
+    by_outcome, same_sets = _sort_pairs(sources, known, options)
     rng = random.Random(options.seed)
     drawn: list[tuple[Pair, str]] = []
     for outcome, number in _wanted(options).items():
@@ -66,7 +66,8 @@ def draw_study(sources: Sequence[Source], labels: Mapping[Pair, int], options: S
         if len(there) < number:
             raise UsageError(
                 f"the study needs {number} {outcome.replace('_', ' ')}s of {_judges(options)}, but the sources "
-                f"share only {len(there)} labelled ones with reasons; use fewer cases or more predictions"
+                f"share only {len(there)} labelled ones with reasons{_left_out(same_sets)}; use fewer cases or more "
+                "predictions"
             )
         drawn += [(pair, outcome) for pair in rng.sample(there, number)]
     rng.shuffle(drawn)
@@ -86,6 +87,7 @@ def draw_study(sources: Sequence[Source], labels: Mapping[Pair, int], options: S
         protocol=options.protocol,
         consent=options.consent.strip(),
         contact=" ".join(options.contact.split()),
+        same_sets_left_out=same_sets,
     )
 
 
@@ -129,9 +131,19 @@ def _judges(options: StudyOptions) -> str:
     return "all sources" if options.judged_by == "all" else "the first source"
 
 
-def _sort_pairs(sources: Sequence[Source], known: Mapping[Pair, int], options: StudyOptions) -> dict[str, list[Pair]]:
-    """Pairs that every source explains, by outcome, in a stable order; mixed outcomes are left out."""
-    found: dict[str, list[Pair]] = {outcome: [] for outcome in OUTCOMES}
+def _left_out(same_sets: int) -> str:
+    return f" ({same_sets} more have two sets with the same reasons)" if same_sets else ""
+
+
+def _sort_pairs(
+    sources: Sequence[Source], known: Mapping[Pair, int], options: StudyOptions
+) -> tuple[dict[str, list[Pair]], int]:
+    """Pairs that every source explains, by outcome, in a stable order, and how many had two sets that are the same.
+
+    Mixed outcomes are left out, and so are cases with two sets that are the same: nobody can prefer one of them.
+    """
+    same_sets = 0
+    by_outcome: dict[str, list[Pair]] = {outcome: [] for outcome in OUTCOMES}
     shared = set.intersection(*(set(source.predictions) for source in sources))
     labelled = sorted(pair for pair in shared if pair in known and options.relation in (None, pair[1]))
     if not labelled:
@@ -143,10 +155,16 @@ def _sort_pairs(sources: Sequence[Source], known: Mapping[Pair, int], options: S
     for pair in labelled:
         judged = [source.predictions[pair] for source in judges]
         positive = {entry.probability >= options.threshold and not entry.contradicted for entry in judged}
-        if len(positive) == 1 and _sets(pair, sources, positive == {True}, options.per_set):
-            right = positive == {bool(known[pair])}
-            found[f"{'true' if right else 'false'}_{'positive' if positive == {True} else 'negative'}"].append(pair)
-    return found
+        sets = _sets(pair, sources, positive == {True}, options.per_set) if len(positive) == 1 else ()
+        if not sets:
+            continue
+        if len({frozenset(one.rationales) for one in sets}) < len(sets):
+            same_sets += 1
+            continue
+        right = positive == {bool(known[pair])}
+        outcome = f"{'true' if right else 'false'}_{'positive' if positive == {True} else 'negative'}"
+        by_outcome[outcome].append(pair)
+    return by_outcome, same_sets
 
 
 def _case(
@@ -184,12 +202,12 @@ def _sets(pair: Pair, sources: Sequence[Source], predicted: bool, per_set: int) 
     return tuple(made)
 
 
-def _forwards(said: ExplainedPair) -> tuple[ShownRationale, ...]:
+def _forwards(explained: ExplainedPair) -> tuple[ShownRationale, ...]:
     """The reasons in forward direction, strongest first: inverse relations would reveal the source.
 
-    Two reasons that say the same both ways count once.
+    Two reasons that state the same in both directions count once.
     """
-    best = sorted(said.reasons, key=lambda reason: -abs(reason.weight))
+    best = sorted(explained.reasons, key=lambda reason: -abs(reason.weight))
     shown: dict[tuple[str, str, str], ShownRationale] = {}
     for reason in best:
         triple = (reason.head, reason.relation, reason.tail)

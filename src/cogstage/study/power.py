@@ -43,8 +43,8 @@ def power(scenario: Scenario, studies: int = 1000, seed: int = 0) -> float:
     """The share of simulated studies whose accuracy differs at the 5 % level. Reviewers come in twos."""
     scenario.check()
     rng = np.random.default_rng(seed)
-    found = [significant for part in _batches(scenario, studies, rng) for significant in part]
-    return float(np.mean(found))
+    significant = [one for part in _batches(scenario, studies, rng) for one in part]
+    return float(np.mean(significant))
 
 
 def _batches(scenario: Scenario, studies: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
@@ -85,8 +85,8 @@ def _p_values(right: np.ndarray, reasons: np.ndarray) -> np.ndarray:
     error = np.sqrt(pooled / n)
     with np.errstate(divide="ignore", invalid="ignore"):
         p = 2 * t.sf(np.abs(mean) / error, n - 2)
-    found: np.ndarray = np.where(error > 0, p, (mean == 0).astype(float))
-    return found
+    p_values: np.ndarray = np.where(error > 0, p, (mean == 0).astype(float))
+    return p_values
 
 
 def _log_odds(share: float, spread: float) -> float:

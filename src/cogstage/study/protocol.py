@@ -21,7 +21,7 @@ KIND = "study"
 SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 OUTCOMES = ("true_positive", "false_positive", "false_negative", "true_negative")
 # Fields that older study.json files lack. At their defaults they do not count in a protocol's identity.
-_ADDED_TO_STUDY = {"protocol": "sets", "consent": "", "contact": ""}
+_ADDED_TO_STUDY = {"protocol": "sets", "consent": "", "contact": "", "same_sets_left_out": 0}
 _ADDED_TO_RATIONALE = {"against": False, "unlikely": False}
 
 
@@ -106,6 +106,7 @@ class Study:
     protocol: str = "sets"  # "sets": which source's reasons help more; "crossover": do reasons help at all
     consent: str = ""  # what reviewers agree to before they begin
     contact: str = ""  # contact for questions
+    same_sets_left_out: int = 0  # pairs that were not drawn because two sources give the same reasons
 
     def case(self, key: str) -> StudyCase:
         """A case by its key."""

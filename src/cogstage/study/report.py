@@ -211,6 +211,8 @@ def _facts(results: Results | CrossoverResults) -> list[str]:
         f"Sources: {', '.join(study.sources)}; up to {study.per_set} reasons per set; sampled with seed {study.seed}.",
         f"Cases: {len(firsts)} ({outcomes}).",
     ]
+    if study.same_sets_left_out:
+        lines.append(f"Pairs left out because two sources give the same reasons: {study.same_sets_left_out}.")
     if repeats:
         lines.append(f"Cases shown a second time, used only for self-consistency: {repeats}.")
     if study.without_rationales:
@@ -271,12 +273,12 @@ def profiles_line(opened: OpenStudy) -> str:
     people = [p for p in opened.access.reviewers() if p.consented_at is not None]
     specialties = sorted({p.specialty for p in people if p.specialty})
     years = [p.years for p in people if p.years is not None]
-    said = []
+    parts = []
     if specialties:
-        said.append(f"specialties: {', '.join(specialties)}")
+        parts.append(f"specialties: {', '.join(specialties)}")
     if years:
-        said.append(f"years in practice: median {median(years):g}, {min(years)} to {max(years)} (n = {len(years)})")
-    return f"Reviewers' {'; '.join(said)}." if said else ""
+        parts.append(f"years in practice: median {median(years):g}, {min(years)} to {max(years)} (n = {len(years)})")
+    return f"Reviewers' {'; '.join(parts)}." if parts else ""
 
 
 def latex(report: Report) -> str:
@@ -312,10 +314,10 @@ def study_results(
     opened: OpenStudy, draws: int = DRAWS, seed: int = 0, names: bool = False, include_unfinished: bool = False
 ) -> Results | CrossoverResults:
     """The results of a study of either protocol."""
-    found = judgements(opened, pseudonyms=not names)
+    answered = judgements(opened, pseudonyms=not names)
     if opened.study.is_crossover:
-        return analyse_crossover(opened.study, found, draws, seed, include_unfinished)
-    return analyse(opened.study, found, draws, seed, include_unfinished)
+        return analyse_crossover(opened.study, answered, draws, seed, include_unfinished)
+    return analyse(opened.study, answered, draws, seed, include_unfinished)
 
 
 def html_report(opened: OpenStudy) -> str:

@@ -157,8 +157,8 @@ def read_reasons(name: str, path: Path) -> Source:
                 raise CogstageError(f"{row.where('probability')}: {probability} is not between 0 and 1")
             triple = (str(row["reason_head"]), str(row["reason_relation"]), str(row["reason_tail"]))
             listed.append(WeightedTriple(*triple, weight, row["reason_status"] == UNLIKELY))
-            said = (str(row["head_name"] or pair[0]), str(row["tail_name"] or pair[2]), probability)
-            if about.setdefault(pair, said) != said:
+            names = (str(row["head_name"] or pair[0]), str(row["tail_name"] or pair[2]), probability)
+            if about.setdefault(pair, names) != names:
                 raise CogstageError(
                     f"{row.where()}: another row of the same pair has different names or another probability"
                 )
