@@ -173,8 +173,10 @@ def dev_pairs(model: CogStage, dataset: Path) -> list[AskedPair]:
 
 def queue_table(queue: Sequence[Assumption]) -> str:
     """The queue as TSV whose first columns are those of a table of corrections: fill in ``verdict`` and use it."""
-    columns = ("head", "relation", "tail", "verdict", "who", "when", "why", "statement", "change", "probability")
-    columns += ("change_if_right", "change_if_wrong", "predictions")
+    columns = (
+        *("head", "relation", "tail", "verdict", "who", "when", "why", "statement"),
+        *("change", "probability", "change_if_right", "change_if_wrong", "predictions"),
+    )
     rows = [
         (
             *(entry.triple), "", "", "", "", entry.words, f"{entry.change:.6f}", f"{entry.probability:.4f}",
