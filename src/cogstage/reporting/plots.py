@@ -31,6 +31,8 @@ class Plot:
 
     caption: str
     svg: str
+    wide: bool = False
+    """Whether it takes the whole width of a page."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class PlotEstimate:
     high: float = float("nan")
 
 
-def plot(caption: str, draw: Callable[[Any], None], size: tuple[float, float] = SIZE) -> Plot:
+def plot(caption: str, draw: Callable[[Any], None], size: tuple[float, float] = SIZE, wide: bool = False) -> Plot:
     """One picture: ``draw`` is handed the axes."""
     from matplotlib.figure import Figure
 
@@ -50,7 +52,7 @@ def plot(caption: str, draw: Callable[[Any], None], size: tuple[float, float] = 
     axes = figure.subplots()
     draw(axes)
     axes.spines[["top", "right"]].set_visible(False)
-    return Plot(caption, figure_svg(figure, caption))
+    return Plot(caption, figure_svg(figure, caption), wide)
 
 
 def figure_svg(figure: Any, title: str = "") -> str:

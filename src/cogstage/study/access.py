@@ -124,6 +124,7 @@ class Access:
                     "case_key": placed.case_key,
                     "set_order": " ".join(placed.set_order),
                     "bare": placed.bare,
+                    "evidence_only": placed.evidence_only,
                 }
                 for placed in place_cases(self._study, number, secret)
             ],

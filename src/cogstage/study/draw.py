@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cogstage.choices import JudgedBy, ProtocolName, check_choice
+from cogstage.choices import JudgedBy, PlantedBias, ProtocolName, check_choice
 from cogstage.errors import UsageError
 from cogstage.relations import inverse, is_inverse
 from cogstage.study.protocol import (
@@ -35,6 +35,8 @@ class StudyOptions:
     protocol: ProtocolName = (
         "sets"  # "sets" compares the reasons of sources, "crossover" judging with and without reasons
     )
+    evidence_arm: bool = False  # crossover: a third arm shows the reasons without the prediction
+    planted_bias: PlantedBias = "none"  # crossover: whether all wrong predictions say yes (overcalls) or no
     pairs_per_reviewer: int = 20  # crossover: pairs that each reviewer judges, half of them wrongly predicted
     cases: int = 30  # sets: correctly predicted positives, as in the paper
     false_positives: int = 0  # pairs predicted positive that are negatives
@@ -80,7 +82,7 @@ def draw_study(sources: Sequence[Source], labels: Mapping[Pair, int], options: S
         seed=options.seed,
         sources=tuple(source.name for source in sources),
         per_set=options.per_set,
-        without_rationales=options.pairs_per_reviewer // 2
+        without_rationales=options.pairs_per_reviewer // (3 if options.evidence_arm else 2)
         if options.protocol == "crossover"
         else options.without_rationales,
         cases=tuple(cases),
@@ -88,12 +90,17 @@ def draw_study(sources: Sequence[Source], labels: Mapping[Pair, int], options: S
         consent=options.consent.strip(),
         contact=" ".join(options.contact.split()),
         same_sets_left_out=same_sets,
+        evidence_arm=options.evidence_arm,
+        planted_bias=options.planted_bias,
     )
 
 
 def _wanted(options: StudyOptions) -> dict[str, int]:
     if options.protocol == "crossover":
-        return dict.fromkeys(OUTCOMES, options.pairs_per_reviewer // CELLS)
+        cell = options.pairs_per_reviewer // CELLS
+        overcalls = {"none": cell, "overcalls": 2 * cell, "undercalls": 0}[options.planted_bias]
+        wrong = {"false_positive": overcalls, "false_negative": 2 * cell - overcalls}
+        return {outcome: wrong.get(outcome, cell) for outcome in OUTCOMES}
     return {
         "true_positive": options.cases + options.without_rationales,
         "false_positive": options.false_positives,
@@ -104,10 +111,14 @@ def _wanted(options: StudyOptions) -> dict[str, int]:
 def _check(options: StudyOptions) -> None:
     check_choice("protocol", options.protocol, ProtocolName)
     check_choice("judged_by", options.judged_by, JudgedBy)
+    check_choice("planted_bias", options.planted_bias, PlantedBias)
+    if options.protocol != "crossover" and (options.evidence_arm or options.planted_bias != "none"):
+        raise UsageError("`evidence_arm` and `planted_bias` are for the protocol crossover only")
     if options.protocol == "crossover":
-        if options.pairs_per_reviewer < 2 * CELLS or options.pairs_per_reviewer % CELLS:
+        cells = 3 * CELLS if options.evidence_arm else CELLS
+        if options.pairs_per_reviewer < 2 * CELLS or options.pairs_per_reviewer % cells:
             raise UsageError(
-                f"`pairs_per_reviewer` must be a multiple of {CELLS}, 8 or more, not {options.pairs_per_reviewer}"
+                f"`pairs_per_reviewer` must be a multiple of {cells}, 8 or more, not {options.pairs_per_reviewer}"
             )
         if options.repeats or options.without_rationales or options.false_positives or options.false_negatives:
             raise UsageError(

@@ -31,6 +31,7 @@ class Judgement:
     questions: int = 0
     unanswered: int = 0
     cannot_judge: int = 0
+    arm: str = ""
 
     def whole_scores(self, source: str) -> tuple[int, ...] | None:
         """The scores of a set if every rationale in it was scored."""
@@ -93,6 +94,7 @@ def judgements(opened: OpenStudy, pseudonyms: bool = False) -> list[Judgement]:
                     reviewer=f"R{person.number}" if pseudonyms else person.name,
                     case=case,
                     bare=placed.bare,
+                    arm=placed.arm,
                     set_order=placed.set_order,
                     scores={s.source: _scores(items, s.source, len(s.rationales)) for s in sets},
                     ranks={
