@@ -182,7 +182,7 @@ def test_discover_refuses_a_term_whose_type_never_stands_there(
     kinds = {model.vocabulary.type[node] for node in heads}
     given = next(node for node in tails.tolist() if model.vocabulary.type[node] not in kinds)
     with monkeypatch.context() as context:
-        context.delattr(CogStage, "profiles")  # nothing is ranked first
+        context.delattr("cogstage.trained_model.TrainedModel.profiles")  # nothing is ranked first
         with pytest.raises(UsageError, match="as head; give it as `tail` instead"):
             discover(model, relation, head=given)
     assert discover(model, relation, tail=given)

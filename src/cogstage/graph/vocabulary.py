@@ -61,14 +61,14 @@ class Vocabulary:
     @cached_property
     def casefolded(self) -> dict[str, int]:
         """Node by casefolded key, name or synonym; where names clash keys win, then names, then the commoner node."""
-        found: dict[str, int] = {}
+        node_of: dict[str, int] = {}
         by_count = np.argsort(-self.count, kind="stable").tolist()
         for names in (self.term, self.name):
             for node in by_count:
-                found.setdefault(casefold_text(names[node]), node)
+                node_of.setdefault(casefold_text(names[node]), node)
         for synonym, node in sorted(self.synonyms, key=lambda pair: -int(self.count[pair[1]])):
-            found.setdefault(casefold_text(synonym), node)
-        return found
+            node_of.setdefault(casefold_text(synonym), node)
+        return node_of
 
     @cached_property
     def search(self) -> TermSearch:

@@ -16,13 +16,13 @@ from cogstage.rationale.verdict import Profiles
 from cogstage.relations import phrase
 
 if TYPE_CHECKING:
-    from cogstage.estimator import CogStage
+    from cogstage.trained_model import TrainedModel
 
 BATCH = 1024
 
 
 def discover(
-    model: CogStage,
+    model: TrainedModel,
     relation: str | None = None,
     head: int | None = None,
     tail: int | None = None,
@@ -35,44 +35,9 @@ def discover(
     base_rate: float = 0.5,
     progress: Progress = SILENT,
 ) -> list[Prediction]:
-    """Rank the most probable tails of a head, or heads of a tail.
+    """Rank the most probable tails of a head, or heads of a tail; see :meth:`cogstage.CogStage.discover`.
 
-    Parameters
-    ----------
-    model
-        A trained model.
-    relation
-        The relation to rank by; by default all that fit the type of the given term, one list after the other.
-    head, tail
-        Node id of the given term; give exactly one of the two.
-    top
-        Number of candidates to return, for each relation.
-    new_only
-        Whether to leave out known facts.
-    with_facts
-        Whether to rank only terms with training facts of the relation, not all terms of a type that fits.
-    drop_contradicted
-        Whether to leave out candidates for which an opposite relation is known or more likely. By default they are
-        marked and ranked below the others.
-    k, choose
-        Number of reasons per prediction (None for all), and a filter for them.
-    base_rate
-        Share of true pairs that the probabilities assume. The order does not depend on it.
-    progress
-        Receiver of progress reports.
-
-    Returns
-    -------
-    list of Prediction
-        One prediction per candidate with its rank: most probable first, contradicted ones last.
-
-    Examples
-    --------
-    >>> model = cs.CogStage.load("model")
-    >>> drug = model.vocabulary.find("Drug number 4")
-    >>> candidates = cs.discover(model, "may_treat", head=drug, top=3, new_only=True)
-    >>> [candidate.rank for candidate in candidates], any(candidate.known_fact for candidate in candidates)
-    ([1, 2, 3], False)
+    The given term is a node id. Without a relation, there is one list after the other.
     """
     if (head is None) == (tail is None):
         raise UsageError("discover needs a head or a tail, not both")
@@ -91,7 +56,7 @@ def discover(
 
 
 def rank_candidates(
-    model: CogStage,
+    model: TrainedModel,
     relation: str,
     head: int | None,
     tail: int | None,
@@ -130,7 +95,7 @@ def rank_candidates(
 
 
 def candidates(
-    model: CogStage, relation: str, head: int | None, tail: int | None, with_facts: bool = False
+    model: TrainedModel, relation: str, head: int | None, tail: int | None, with_facts: bool = False
 ) -> np.ndarray:
     """The terms whose type fits at the other end of a relation, or only those with training facts. int64 (n,)."""
     model.check_relation(relation)
@@ -153,7 +118,7 @@ def candidates(
     return fitting
 
 
-def left_out_text(model: CogStage, relation: str, ranked: int, with_facts: bool = False) -> str:
+def left_out_text(model: TrainedModel, relation: str, ranked: int, with_facts: bool = False) -> str:
     """How many terms a list ranks, and how many it leaves out and why."""
     others = len(model.vocabulary) - ranked - 1
     why = "they have no known fact of the relation" if with_facts else "their types do not fit the relation"
@@ -161,7 +126,7 @@ def left_out_text(model: CogStage, relation: str, ranked: int, with_facts: bool 
 
 
 def ranked_records(
-    model: CogStage,
+    model: TrainedModel,
     relation: str,
     head: int | None,
     tail: int | None,
@@ -189,7 +154,7 @@ class _Best:
         self.node, self.logit, self.below = node[first], logit[first], below[first]
 
 
-def fitting_relations(model: CogStage, head: int | None = None, tail: int | None = None) -> tuple[str, ...]:
+def fitting_relations(model: TrainedModel, head: int | None = None, tail: int | None = None) -> tuple[str, ...]:
     """The relations of the model that have terms of the given one's type at its side; all for a term without type."""
     node, inverted = (head, False) if head is not None else (tail, True)
     assert node is not None

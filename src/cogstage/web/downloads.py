@@ -12,7 +12,8 @@ from typing import Any
 from fastapi.responses import Response
 
 from cogstage.errors import CogstageError
-from cogstage.rationale.exports import kgx, rows_of, table
+from cogstage.rationale.exports import rows_of, table
+from cogstage.rationale.kgx import kgx
 from cogstage.rationale.record import Prediction
 from cogstage.reporting.escape import spreadsheet
 from cogstage.web.api import described, problem
