@@ -20,14 +20,14 @@ from sample_predictions import inapplicable
 from cogstage.estimator import CogStage
 from cogstage.mcp.server import create_server
 from cogstage.rationale.corrections import Corrections
-from cogstage.rationale.record import Prediction
+from cogstage.rationale.record import Prediction, Term
 from cogstage.rationale.wording import in_words, question_text, verdict_words
 from cogstage.relations import phrase
 from cogstage.web.asked import code_of, triple_of
 from cogstage.web.base import chance
 from cogstage.web.discover_pages import pairs_of
 from cogstage.web.explorer_app import create_explorer_app
-from cogstage.web.links import literature, source_of
+from cogstage.web.links import literature, searches, source_of, trials
 from cogstage.web.service import Service
 
 PAIR = {"head": "remedy 4", "tail": "Disorder number 7", "relation": "may_treat"}
@@ -222,10 +222,31 @@ def test_striking_a_reason_out_is_the_models_own_arithmetic(client: TestClient, 
     struck = client.get(f"/pair?{links[0]}").text
     assert shares(struck)[-1] == pytest.approx(record.logit + reason.effect, abs=0.0006)
     assert shares(struck)[-1] == pytest.approx(record.without(reason.triple).logit, abs=0.0006)
-    assert "The answer changes from" in plain(struck)
+    assert f"Before: {record.verdict}" in plain(struck)
     undo = re.search(r'href="/pair\?([^"]*)#reasons">undo', struck)
     assert undo
     assert shares(client.get(f"/pair?{html.unescape(undo[1])}").text) == shares(page)
+
+
+def test_an_answer_can_be_marked_and_the_change_is_confirmed(small_model_folder: Path, tmp_path: Path) -> None:
+    service = Service.load(small_model_folder, corrections=tmp_path / "corrections.tsv")
+    client = TestClient(create_explorer_app(service))
+    record = next(
+        p for n in range(7, 41) if (p := service.explain("C004", f"C{n:03d}", "may_treat", 10)).verdict == "likely"
+    )
+    asked = {"head": record.head.key, "tail": record.tail.key, "relation": "may_treat"}
+    page = client.get("/pair", params=asked).text
+    (mark,) = re.findall(r'href="/pair\?([^"]*)">wrong</a>', page)
+    marked = client.get(f"/pair?{html.unescape(mark)}").text
+    assert "now: unlikely" in plain(marked)
+    assert "marked wrong by a reader" in marked
+    code = html.unescape(re.findall(r'name="triple" value="([^"]+)"', marked)[0])
+    back = html.unescape(re.findall(r'name="back" value="([^"]+)"', marked)[0])
+    form = {"triple": code, "verdict": "wrong", "who": "A", "back": back}
+    after = client.post("/corrections", data=form).text
+    assert "Saved: 1 correction applies to all users" in plain(after)
+    assert "takes account of 1 correction of your team" in plain(client.get("/pair", params=asked).text)
+    assert service.explain("C004", record.tail.key, "may_treat", 0).verdict == "unlikely"
 
 
 def test_an_assumption_can_be_called_right(client: TestClient, service: Service) -> None:
@@ -271,7 +292,7 @@ def test_corrections_are_kept_listed_and_used_by_everybody(small_model_folder: P
         "back": "head=C004",
     }
     answer = client.post("/corrections", data=form, follow_redirects=False)
-    assert (answer.status_code, answer.headers["location"]) == (303, "/pair?head=C004")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/pair?head=C004&saved=1")
     entries = Corrections.read(file).entries
     assert [(e.head, e.relation, e.tail, e.verdict, e.who, e.why) for e in entries] == [
         (*reason.triple, "wrong", "'=Dr A", "seen in practice")
@@ -589,7 +610,7 @@ def test_a_fourth_candidate_is_not_dropped_in_silence(client: TestClient) -> Non
     ],
 )
 def test_pairs_are_read_as_spreadsheets_write_them(line: str, pair: tuple[str, str]) -> None:
-    assert pairs_of(f"head,tail\n{line}\n") == [pair]
+    assert [asked.pair for asked in pairs_of(f"head,tail\n{line}\n")] == [pair]
 
 
 @pytest.mark.parametrize(("form", "separator"), [("tsv", "\t"), ("csv", ",")])
@@ -602,6 +623,19 @@ def test_a_file_of_answers_names_the_lines_that_failed(client: TestClient, form:
     assert not any(row["error"] for row in rows if row["head"] != "'=nobody")
     alone = client.post("/batch", data={**asked, "pairs": "nobody;C007\n"}).text
     assert "unknown term: nobody" in alone
+
+
+@pytest.mark.parametrize(
+    "header", ["head;tail;relation", "Drug;Disease;Relation", "subject;object;relation", "Term 1;Term 2;"]
+)
+def test_a_header_is_no_pair_and_lines_keep_their_numbers(client: TestClient, service: Service, header: str) -> None:
+    text = f"{header}\n\nC004;C007;causes\nC004;C007;may treat\nC004;C007\nC004;C007;cures\n"
+    asked = {"pairs": text, "relation": "", "form": "page"}
+    page = client.post("/batch", data=asked).text
+    assert re.findall(r'<td class="rank">(\d+)</td>', page) == ["3", "4", "5", "6"]
+    rows = client.post("/batch", data={**asked, "form": "json"}).json()
+    best = service.explain("C004", "C007", None, 0).relation
+    assert [row.get("relation", "error") for row in rows] == ["causes", "may_treat", best, "error"]
 
 
 def test_a_list_of_pairs_is_answered_line_by_line(client: TestClient, service: Service) -> None:
@@ -665,3 +699,29 @@ def test_search_forgives(client: TestClient) -> None:
     for typed in ("number 4 drug", "DRUG NUMBER 4", "remedi 4"):
         assert "Drug number 4" in client.get("/search", params={"q": typed}).text
     assert "No match for" in client.get("/search", params={"q": "qqqqqqzzzz"}).text
+
+
+def test_terms_link_to_searches_that_fit_their_type(client: TestClient) -> None:
+    drug, disorder = Term("D1", "Valproic Acid & co", "drug"), Term("D2", "Epilepsy", "disorder")
+    assert [name for name, _ in searches(drug)] == ["PubChem", "DailyMed", "ClinicalTrials.gov", "Open Targets"]
+    assert [name for name, _ in searches(disorder)] == ["ClinicalTrials.gov", "Open Targets"]
+    assert searches(Term("D3", "Liver", "anatomy")) == []
+    assert all("Valproic%20Acid%20%26%20co" in address for _, address in searches(drug))
+    found = trials(disorder, drug)
+    assert found is not None
+    assert parse_qs(found.split("?")[1]) == {"cond": ["Epilepsy"], "intr": ["Valproic Acid & co"]}
+    assert trials(drug, drug) is None
+    page = client.get("/term", params={"key": "C004"}).text
+    assert page.count('rel="noreferrer external"') >= 4
+
+
+def test_an_unknown_term_in_a_list_of_candidates_can_be_typed_again(client: TestClient) -> None:
+    page = client.get("/discover", params={"term": "nobody", "relation": "causes"})
+    assert page.status_code == 404
+    assert re.search(r'<form action="/discover".*name="term" type="text" value="nobody"', page.text, re.S)
+
+
+def test_what_was_typed_loosely_is_said(client: TestClient) -> None:
+    page = plain(client.get("/pair", params={**PAIR, "head": "drugs number 4"}).text)
+    assert "“drugs number 4” was read as Drug number 4" in page
+    assert "was read as" not in client.get("/pair", params=PAIR).text

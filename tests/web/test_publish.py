@@ -44,7 +44,8 @@ def driver(page: Path, tmp_path_factory: pytest.TempPathFactory):  # type: ignor
 
 ASKED = """return arguments[0].map(([h, t]) => {
   const answer = ask(h, t, new Map(arguments[1]), arguments[2]);
-  return answer.entries.map((e) => [e.q, e.logit, e.verdict, statement(answer, e), e.decision.reasons.map((r) => r.share)]);
+  const shares = (e) => e.decision.reasons.map((r) => r.share);
+  return answer.entries.map((e) => [e.q, e.logit, e.verdict, statement(answer, e), shares(e)]);
 });"""
 
 

@@ -20,6 +20,7 @@ BOX_WIDTH, LINE_HEIGHT, GAP = 210.0, 16.0, 18.0
 GRID = (10.0, 250.0, 640.0, 880.0)  # head, its associations, the tail's associations, tail
 TOP, ROW = 76.0, 26.0
 GREY, INK, FOR, AGAINST = "#767f88", "#17212b", "#1a6fb5", "#c2560c"
+DISCLAIMER = "A prediction from co-occurrence counts by cogstage: a hypothesis of a research tool, not medical advice."
 ASSUMED, UNLIKELY, LIKE = (7.0, 4.0), (12.0, 3.0, 1.5, 3.0), (1.5, 4.0)  # dash patterns
 SPOTS = (0.5, 0.38, 0.62, 0.28, 0.72, 0.2, 0.8)  # points along a line, as shares of it, for its number, the best first
 
@@ -137,6 +138,9 @@ def lay_out(prediction: Prediction, most: int = 15, whole: bool = True, shape: S
     bottom = (_bridge if bridged(shown) else _grid)(layout, shown, reasons)
     bottom = _legend(layout, reasons, bottom + 28)
     layout.height = (_sum(layout, shown, bottom + 34) if whole else bottom) + 14
+    if whole:
+        layout.labels.append(Label(20, layout.height + 6, DISCLAIMER, 11))
+        layout.height += 16
     return layout
 
 
@@ -296,6 +300,24 @@ def _legend(layout: Layout, reasons: Sequence[Reason], y: float) -> float:
         layout.curves.append(Curve(x, y, x + 40, y, colour, 3.0, tuple(dash), words not in ("is similar to",), words))
         layout.labels.append(Label(x + 48, y + 4, words))
         x += width
+    return _circles(layout, reasons, x, y)
+
+
+def _circles(layout: Layout, reasons: Sequence[Reason], x: float, y: float) -> float:
+    """What the colour and filling of the numbered circles say."""
+    circles = (
+        ("reason for", FOR, True, any(r.share > 0 for r in reasons)),
+        ("reason against", AGAINST, True, any(r.share < 0 for r in reasons)),
+        ("not a known fact", GREY, False, any(not r.known_fact for r in reasons)),
+    )
+    for words, colour, filled, shown in circles:
+        width = 44 + 7.2 * len(words)
+        if shown and x + width > layout.shape.width - 10 and x > 20.0:
+            x, y = 20.0, y + 24
+        if shown:
+            layout.badges.append(Badge(x + 10, y, "1", colour, filled, 0))
+            layout.labels.append(Label(x + 26, y + 4, words))
+            x += width
     return y
 
 
@@ -311,7 +333,8 @@ def _sum(layout: Layout, p: Prediction, y: float) -> float:
     scale = width / ((high - low) or 1.0)
     y += 14
     for step in done:
-        lines = textwrap.wrap(f"{step.number}. {step.words}" if step.number else step.words, 80)
+        words = step.words if step.reason is None else f"{step.number}. {step.words} ({status_in_words(step.reason)})"
+        lines = textwrap.wrap(words, 80)
         for number, line in enumerate(lines):
             layout.labels.append(Label(20, y + 17 + LINE_HEIGHT * number, line, reason=step.number))
         start, end = sorted((step.before, step.before + step.share))

@@ -116,8 +116,9 @@ def _svg_box(box: Box) -> str:
 def _svg_badge(badge: Badge) -> str:
     x, y = f"{badge.x:.1f}", f"{badge.y:.1f}"
     fill, ink = (badge.colour, "#ffffff") if badge.filled else ("#ffffff", INK)
+    kind = "number" if badge.reason else "legend"
     return (
-        f'{_group("number", badge.reason)}<circle cx="{x}" cy="{y}" r="10" fill="{fill}" stroke="{badge.colour}"'
+        f'{_group(kind, badge.reason)}<circle cx="{x}" cy="{y}" r="10" fill="{fill}" stroke="{badge.colour}"'
         f' stroke-width="2"/><text x="{x}" y="{badge.y + 4:.1f}" text-anchor="middle" font-size="11"'
         f' font-weight="600" fill="{ink}">{badge.text}</text></g>'
     )

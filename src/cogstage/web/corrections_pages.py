@@ -68,7 +68,7 @@ def router(service: Service) -> APIRouter:
             raise UsageError(f"at most {AT_ONCE} corrections can be saved at once, not {len(given)}")
         await run_in_threadpool(service.corrected.add, given, who, why)
         back = fields.get("back", [""])[0]
-        return RedirectResponse(f"/pair?{back}" if back.startswith("head=") else "/corrections", 303)
+        return RedirectResponse(f"/pair?{back}&saved={len(given)}" if back.startswith("head=") else "/corrections", 303)
 
     return routes
 

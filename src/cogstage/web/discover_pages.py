@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qs, urlencode
 
@@ -17,10 +16,12 @@ from cogstage.rationale.exports import prediction_columns, reason_rows
 from cogstage.rationale.record import Term
 from cogstage.rationale.side_effects import use_and_effect
 from cogstage.rationale.wording import joined_types, opposite_flags, question_text
+from cogstage.relations import phrase
 from cogstage.web.asked import Text
 from cogstage.web.base import PageError
 from cogstage.web.downloads import download, file_name, send_table
 from cogstage.web.explorer import explorer_page
+from cogstage.web.pair_list import pairs_of
 from cogstage.web.ranking import SORTS, CandidateRanking
 from cogstage.web.service import Service
 
@@ -129,13 +130,21 @@ def router(service: Service) -> APIRouter:
         pairs = pairs_of(text)
         if not 0 < len(pairs) <= service.limits.pairs:
             raise UsageError(f"{len(pairs)} pairs were sent; a batch can have 1 to {service.limits.pairs}")
-        answers = await run_in_threadpool(lambda: list(service.predict(pairs, relation, 3)))
+        named = {phrase(name): name for name in service.relations}
+        relations = [named.get(asked.relation, asked.relation) or relation or None for asked in pairs]
+        given = [asked.pair for asked in pairs]
+        answers = await run_in_threadpool(lambda: list(service.predict(given, relations, 3)))
         form = fields.get("form", ["page"])[0]
         if form != "page":
-            return download(answers, form, "predictions", pairs)
+            return download(answers, form, f"predictions_{len(pairs)}-pairs", given)
         rows = [
-            {"pair": pair, "error": str(row) if isinstance(row, CogstageError) else "", "prediction": row}
-            for pair, row in zip(pairs, answers, strict=True)
+            {
+                "line": asked.line,
+                "pair": asked.pair,
+                "error": str(row) if isinstance(row, CogstageError) else "",
+                "prediction": row,
+            }
+            for asked, row in zip(pairs, answers, strict=True)
         ]
         return batch_page(request, rows=rows, text=text, relation=relation)
 
@@ -249,24 +258,6 @@ def _candidate_rows(service: Service, ranking: CandidateRanking, at: np.ndarray)
         }
         rows.append(candidate | prediction_columns(p))
     return rows
-
-
-def pairs_of(text: str) -> list[tuple[str, str]]:
-    """Pairs from lines with a tab, semicolon or comma between the two terms; a heading is left out."""
-    found = []
-    for line in text.replace("\0", " ").splitlines():
-        line = line[:2000]
-        for separator in ("\t", ";", ","):
-            cells = [cell.strip() for cell in next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])]
-            if len(cells) > 1 and cells[0] and cells[1]:
-                found.append((cells[0][:300], cells[1][:300]))
-                break
-        else:
-            if line.strip():
-                found.append((line.strip()[:300], ""))
-    if found and (found[0][0].casefold(), found[0][1].casefold()) == ("head", "tail"):
-        found = found[1:]
-    return found
 
 
 async def posted_fields(request: Request) -> dict[str, list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from markupsafe import Markup
 
+from cogstage.rationale.corrections import WITHDRAWN, Correction
 from cogstage.rationale.exports import rows_of, table
 from cogstage.rationale.layout import bridged
 from cogstage.rationale.picture import png, svg
@@ -31,8 +32,8 @@ from cogstage.relations import phrase
 from cogstage.web.about import about_page
 from cogstage.web.asked import PairQuestion, Text, code_of
 from cogstage.web.base import page
-from cogstage.web.downloads import send_file
-from cogstage.web.links import document_link, literature
+from cogstage.web.downloads import file_name, send_file
+from cogstage.web.links import document_link, literature, trials
 from cogstage.web.service import Service
 from cogstage.web.term_page import describe
 
@@ -47,6 +48,28 @@ def in_words(prediction: Prediction) -> str:
     share = {0: "fewer than 1 in 10", 10: "more than 9 in 10"}.get(tenths, f"about {tenths} in 10")
     rate = f"{100 * prediction.base_rate:g} %"
     return f"If {rate} of the pairs in question are true, {share} pairs with this answer are true."
+
+
+def rate_words(rate: float) -> str:
+    """A share of pairs in words: "1 in 100", "80 in 100"."""
+    return f"{_one_in(rate)} are true"
+
+
+def _one_in(rate: float) -> str:
+    return f"1 in {1 / rate:,.0f}" if rate < 0.5 else f"{100 * rate:g} in 100"
+
+
+def corrections_about(entries: Iterable[Correction], prediction: Prediction) -> int:
+    """How many corrections that are not withdrawn are about a term of the pair."""
+    last = {(entry.head, entry.relation, entry.tail): entry.verdict for entry in entries}
+    keys = {prediction.head.key, prediction.tail.key}
+    return sum(verdict != WITHDRAWN and bool(keys & {triple[0], triple[2]}) for triple, verdict in last.items())
+
+
+def _saved(request: Request) -> int:
+    """How many corrections were saved just before; 0 if none were."""
+    number = request.query_params.get("saved", "")
+    return int(number) if number.isdecimal() and len(number) < 3 else 0
 
 
 def bars(prediction: Prediction) -> tuple[list[dict[str, str]], dict[str, str]]:
@@ -88,6 +111,7 @@ def explorer_page(service: Service, request: Request, name: str, **values: Any) 
         "status_in_words": status_in_words,
         "verdict_words": verdict_words,
         "literature": literature,
+        "trials": trials,
     }
     return page(request, f"explorer/{name}", counts_hidden=service.hide_counts, **common, **values)
 
@@ -129,6 +153,7 @@ def router(service: Service) -> APIRouter:
             for step, bar, so_far in zip(steps(prediction), drawn, running(prediction), strict=True)
         ]
         against = prediction.contradicted_by
+        triple_of_pair = (prediction.head.key, prediction.relation, prediction.tail.key)
         contradicting = {"relation": against, "k": BEHIND, "through": "", "reason_relation": "", "known_only": False}
         return show(
             request,
@@ -149,6 +174,12 @@ def router(service: Service) -> APIRouter:
             total_bar=total,
             changes=_changes(service, question, changes),
             can_correct=service.corrected.path is not None,
+            saved=_saved(request),
+            corrected=corrections_about(service.corrected.entries, prediction),
+            mark_wrong=question.address({**changes, triple_of_pair: False}),
+            mark_right=question.address({**changes, triple_of_pair: True}),
+            rate_words=rate_words(prediction.base_rate),
+            most_reasons=min(service.limits.rationales, service.most_reasons),
             picture=drawn_twice(prediction, DRAWN) if prediction.reasons else None,
             rationale_relations=service.model.all_relations,
             address=question.address(),
@@ -158,21 +189,23 @@ def router(service: Service) -> APIRouter:
 
     @routes.get("/pair.json")
     def pair_json(question: Asked) -> Response:
-        return send_file(question.ask(service).to_json() + "\n", "application/json", "prediction.json")
+        prediction = question.ask(service)
+        return send_file(prediction.to_json() + "\n", "application/json", f"{_name(prediction)}.json")
 
     @routes.get("/pair.tsv")
     def pair_tsv(question: Asked) -> Response:
-        return send_file(
-            table(rows_of([question.ask(service)])), "text/tab-separated-values; charset=utf-8", "prediction.tsv"
-        )
+        prediction = question.ask(service)
+        return send_file(table(rows_of([prediction])), "text/tab-separated-values; charset=utf-8", "prediction.tsv")
 
     @routes.get("/pair.svg")
     def pair_svg(question: Asked) -> Response:
-        return send_file(svg(question.ask(service), DRAWN), "image/svg+xml", "prediction.svg")
+        prediction = question.ask(service)
+        return send_file(svg(prediction, DRAWN), "image/svg+xml", f"{_name(prediction)}.svg")
 
     @routes.get("/pair.png")
     def pair_png(question: Asked) -> Response:
-        return send_file(png(question.ask(service), DRAWN), "image/png", "prediction.png")
+        prediction = question.ask(service)
+        return send_file(png(prediction, DRAWN), "image/png", f"{_name(prediction)}.png")
 
     @routes.get("/search", name="search")
     def search(request: Request, q: Text = "") -> Response:
@@ -191,6 +224,11 @@ def router(service: Service) -> APIRouter:
         return show(request, "about.html", **about_page(service))
 
     return routes
+
+
+def _name(prediction: Prediction) -> str:
+    """The name of a file about a pair, without its extension."""
+    return file_name(prediction.head.name, prediction.relation, prediction.tail.name)
 
 
 def _changes(service: Service, question: PairQuestion, changes: Mapping[Triple, bool]) -> list[dict[str, str]]:

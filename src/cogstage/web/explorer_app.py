@@ -89,6 +89,7 @@ def _unknown_term(request: Request, error: Exception) -> Response:
     ]
     values = {field: value for field, value in asked if field in ("head", "tail", "relation")}
     pair = {"head": "", "tail": "", "relation": "", **values} if request.url.path.startswith("/pair") else {}
+    discover = {name: dict(asked).get(name, "") for name in ("term", "relation", "side")}
     relations = request.app.state.service.relations
     return page(
         request,
@@ -97,6 +98,7 @@ def _unknown_term(request: Request, error: Exception) -> Response:
         unknown=unknown,
         suggestions=suggestions,
         asked=pair,
+        discover=discover if request.url.path.startswith("/discover") else None,
         relations=relations,
         phrase=phrase,
     )

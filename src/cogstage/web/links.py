@@ -46,6 +46,31 @@ def document_link(document: str, form: str) -> str | None:
     return f"https://pubmed.ncbi.nlm.nih.gov/{document}/" if known else None
 
 
+# Searches elsewhere, by the type of the term: (types, name, address)
+SEARCHES = (
+    (("drug", "chemical"), "PubChem", "https://pubchem.ncbi.nlm.nih.gov/#query={}"),
+    (("drug",), "DailyMed", "https://dailymed.nlm.nih.gov/dailymed/search.cfm?query={}"),
+    (("drug",), "ClinicalTrials.gov", "https://clinicaltrials.gov/search?intr={}"),
+    (("disorder", "symptom", "condition"), "ClinicalTrials.gov", "https://clinicaltrials.gov/search?cond={}"),
+    (("drug", "disorder", "symptom"), "Open Targets", "https://platform.opentargets.org/search?q={}"),
+)
+
+
+def searches(term: Term) -> list[tuple[str, str]]:
+    """Name and address of searches for a term in other databases; plain links, of which nothing is loaded."""
+    return [
+        (name, address.format(quote(term.name, safe=""))) for types, name, address in SEARCHES if term.type in types
+    ]
+
+
+def trials(head: Term, tail: Term) -> str | None:
+    """A search for trials of a drug in a disorder; None for other pairs."""
+    drug, disorder = (head, tail) if head.type == "drug" else (tail, head)
+    if drug.type != "drug" or disorder.type not in ("disorder", "symptom", "condition"):
+        return None
+    return "https://clinicaltrials.gov/search?" + urlencode({"cond": disorder.name, "intr": drug.name})
+
+
 def literature(*terms: Term) -> str:
     """A PubMed search for articles that name all terms."""
     query = " AND ".join(f'"{term.name}"' for term in terms)

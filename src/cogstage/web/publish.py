@@ -101,7 +101,8 @@ def _meaning(model: CogStage) -> dict[str, Any]:
         "opposite": index.opposite.astype(int).tolist(),
         "targets": [index.number(name) for name in model.relations],
         "calibration": [[model.calibration[n].slope, model.calibration[n].shift] for n in model.relations],
-        "about": f"Model {provenance.model[:12]}, cogstage {provenance.version}, counts protected: {provenance.privacy}",
+        "about": f"Model {provenance.model[:12]}, cogstage {provenance.version}, protection of counts:"
+        f" {provenance.privacy}",
         "licences": [str(one) for one in model.metrics.get("sources", {}).get("licences", [])],
     }
 

@@ -14,6 +14,7 @@ from cogstage.artefact import software_version
 from cogstage.corpus.tokens import casefold_text
 from cogstage.errors import CogstageError, UsageError
 from cogstage.estimator import CogStage
+from cogstage.model.config import Config
 from cogstage.rationale.basis import Bases
 from cogstage.rationale.discover import fitting_relations
 from cogstage.rationale.filters import Filter
@@ -26,6 +27,7 @@ from cogstage.web.work_queue import WorkQueue
 
 REMEMBERED = 2048  # explained pairs kept in memory
 CHUNK = 32  # pairs that a large request computes at a time
+PAPER_REASONS = 10  # of an answer of the published model
 EXPORTED_AT_ONCE = 256  # candidates of a list that an export computes at a time
 EXAMPLE_TERMS, EXAMPLE_CANDIDATES, EXAMPLE_REASONS = 2, 3, 8  # the start page chooses its examples from these
 NOTHING: Mapping[Triple, bool] = {}
@@ -122,6 +124,12 @@ class Service:
         """The relations the model decides."""
         return self.model.relations
 
+    @cached_property
+    def most_reasons(self) -> int:
+        """How many reasons an answer has at most."""
+        config = self.model.config
+        return 2 * config.reasons if isinstance(config, Config) else PAPER_REASONS
+
     def check_privacy(self, required: bool = False) -> str | None:
         """A warning if the counts were never suppressed; an error if that is ``required``."""
         return privacy_warning(self.model.privacy, required, self.hide_counts)
@@ -197,32 +205,37 @@ class Service:
         return self._shown([choose.apply(model.predict(head, tail, relation)).top(k)])[0]
 
     def predict(
-        self, pairs: Sequence[tuple[str, str]], relation: str | None, k: int
+        self, pairs: Sequence[tuple[str, str]], relations: str | Sequence[str | None] | None, k: int
     ) -> Iterator[Prediction | CogstageError]:
         """A batch of pairs, row by row; a row that cannot be answered is its error.
 
-        Without a relation, each pair is predicted for the one with the strongest verdict.
+        ``relations`` is one for all pairs or one for each; without, it is the one with the strongest verdict.
         """
-        if relation:
-            self.model.check_relation(relation)
+        if relations is None or isinstance(relations, str):
+            if relations:
+                self.model.check_relation(relations)
+            relations = [relations] * len(pairs)
         self.limits.check_cost(len(pairs), k)
+        asked = [(*pair, relation) for pair, relation in zip(pairs, relations, strict=True)]
 
-        def work(part: Sequence[tuple[str, str]]) -> list[Prediction | CogstageError]:
-            rows: list[Any] = [self._nodes(head, tail) for head, tail in part]
-            good = [(*row, relation or None) for row in rows if not isinstance(row, CogstageError)]
+        def work(part: Sequence[tuple[str, str, str | None]]) -> list[Prediction | CogstageError]:
+            rows = [self._nodes(*row) for row in part]
+            good = [row for row in rows if not isinstance(row, CogstageError)]
             answers = iter(self._shown(predict_pairs(self.model, good, k)))
             return [row if isinstance(row, CogstageError) else next(answers) for row in rows]
 
-        return self.queue.in_chunks(pairs, CHUNK, work)
+        return self.queue.in_chunks(asked, CHUNK, work)
 
-    def _nodes(self, head: str, tail: str) -> tuple[int, int] | CogstageError:
-        """The nodes of a pair as it was typed, or why there are none."""
+    def _nodes(self, head: str, tail: str, relation: str | None) -> tuple[int, int, str | None] | CogstageError:
+        """The nodes of a pair as it was typed and its relation, or why there are none."""
         try:
             nodes = self.find(head), self.find(tail)
             self.model.check_pair(*nodes)
+            if relation:
+                self.model.check_relation(relation)
         except CogstageError as error:
             return error
-        return nodes
+        return (*nodes, relation or None)
 
     def ranking(self, relation: str, side: str, node: int) -> CandidateRanking:
         """All candidates for the other end of ``relation``, where ``node`` stands at ``side`` ("head" or "tail")."""

@@ -9,7 +9,7 @@ from cogstage.rationale.record import Term
 from cogstage.rationale.wording import question_text
 from cogstage.relations import inverse
 from cogstage.web.about import unit_words
-from cogstage.web.links import source_of
+from cogstage.web.links import searches, source_of
 from cogstage.web.service import Service
 
 ASSOCIATIONS, CANDIDATES = 16, 5
@@ -26,6 +26,7 @@ def describe(service: Service, node: int) -> dict[str, Any]:
         "term": service.term(node),
         "relation": asked[0],
         "side": asked[1],
+        "searches": searches(service.term(node)),
         "source": source_of(model.vocabulary.term[node]),
         "synonyms": [name for name, other in model.vocabulary.synonyms if other == node][:20],
         "count": service.count(node),

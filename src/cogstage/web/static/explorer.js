@@ -202,3 +202,40 @@ if (file) {
     if (file.files.length) document.getElementById("pairs").value = await file.files[0].text();
   });
 }
+
+// The base rate as a slider, in words.
+for (const slider of document.querySelectorAll("input[type=range][data-for=base-rate]")) {
+  const shares = [0.0001, 0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95];
+  const field = document.getElementById("base-rate");
+  const words = document.getElementById("base-rate-words");
+  const nearest = (share) => shares.reduce((best, one, at) => (Math.abs(one - share) < Math.abs(shares[best] - share) ? at : best), 0);
+  slider.max = String(shares.length - 1);
+  slider.value = String(nearest(Number(field.value)));
+  slider.parentElement.hidden = false;
+  const say = () => {
+    const share = Number(field.value);
+    words.textContent = share < 0.5 ? `1 in ${Math.round(1 / share).toLocaleString("en")} are true` : `${Math.round(10000 * share) / 100} in 100 are true`;
+  };
+  slider.addEventListener("input", () => {
+    field.value = String(shares[Number(slider.value)]);
+    say();
+  });
+  slider.addEventListener("change", () => field.form.requestSubmit());
+  field.addEventListener("input", say);
+}
+
+// A file dropped on the list of pairs is read into it.
+const pairs = document.getElementById("pairs");
+if (pairs) {
+  const drag = (on) => (event) => {
+    event.preventDefault();
+    pairs.classList.toggle("dropping", on);
+  };
+  pairs.addEventListener("dragover", drag(true));
+  pairs.addEventListener("dragleave", drag(false));
+  pairs.addEventListener("drop", async (event) => {
+    drag(false)(event);
+    const [file] = event.dataTransfer.files;
+    if (file) pairs.value = await file.text();
+  });
+}
