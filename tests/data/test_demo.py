@@ -137,6 +137,7 @@ def shown_commands() -> list[str]:
     return sorted({line for line in lines if re.match(r"cogstage (explain|discover|cases|publish) ", line)})
 
 
+@pytest.mark.slow
 def test_commands_of_pages_and_help_run_as_they_are_shown(
     made: tuple[Path, DemoResult], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import gamma
 from scipy.stats.contingency import odds_ratio, relative_risk
 
+from cogstage.data import embedded
 from cogstage.graph.build import build_graph
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.disproportionality import Margins, Population, disproportionality
@@ -103,6 +104,13 @@ def test_margins_are_the_graphs_own(tmp_path: Path, options: BuildOptions, total
     assert counts.tolist() == [both]
     estimate = disproportionality(counts, margins.term[[a]], margins.term[[b]], margins.total)[0]
     assert estimate[0, 0] == pytest.approx(20 * 15 / (10 * 15))
+
+
+def test_the_embedded_graph_counts_documents() -> None:
+    graph = embedded.graph()
+    margins = margins_of(graph)
+    assert (margins.total, margins.basis) == (graph.made_with["documents"], "documents")
+    assert margins.term.tolist() == graph.vocabulary.count.tolist()
 
 
 def test_without_totals_a_pair_of_terms_is_the_unit_and_that_is_said(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from collections.abc import Iterator
@@ -61,6 +62,7 @@ PAGES = {
     "compare": "/compare?term=C004&relation=causes&side=head&with=C007&with=C009",
     "term": "/term?key=C004",
     "batch": "/batch",
+    "workspace": "/workspace",
     "corrections": "/corrections",
     "about": "/about",
     "docs": "/docs",
@@ -190,6 +192,51 @@ def test_on_a_phone_the_picture_is_whole_and_a_tap_lights_its_row(
         driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", number)
         number.click()
         assert "lit" in driver.find_element("id", "reason-2").get_attribute("class")
+
+
+def test_a_what_if_answer_stays_in_view(server: web_browser.Server, tmp_path: Path, chromium: None) -> None:
+    in_view = """const box = document.querySelector(".before-after").getBoundingClientRect();
+      return box.top >= 0 && box.bottom <= innerHeight;"""
+    for width in (1280, 768, 390):
+        with web_browser.browser(tmp_path / f"profile{width}", (width, 900)) as driver:
+            driver.get(server.url + PAIR)
+            link = driver.find_element("css selector", ".sum .acts a")
+            assert link.size["height"] < 40  # on one line
+            driver.execute_script("arguments[0].click()", link)
+            words = wait_for(driver, ".before-after").text
+            assert words.startswith("Before: ")
+            assert "now: " in words
+            assert driver.execute_script(in_view)
+
+
+def test_the_workspace_is_a_file(server: web_browser.Server, tmp_path: Path, chromium: None) -> None:
+    downloads = tmp_path / "downloads"
+    downloads.mkdir()
+    with web_browser.browser(tmp_path / "profile", downloads=downloads) as driver:
+        driver.get(server.url + PAIR)
+        statement = driver.find_element("tag name", "h1").text
+        wait_for(driver, "#save-pair").click()
+        assert "Saved" in driver.find_element("id", "saved-pair").text
+        driver.get(server.url + "/workspace")
+        note = wait_for(driver, "#workspace-table textarea")
+        note.send_keys("read the trial <b>first</b>")
+        driver.find_element("id", "workspace-export").click()
+        end = time.monotonic() + 20
+        while not (files := list(downloads.glob("workspace_*.json"))) and time.monotonic() < end:
+            time.sleep(0.1)
+        (entry,) = json.loads(files[0].read_text(encoding="utf-8"))
+        assert (entry["head"], entry["relation"], entry["tail"]) == ("C004", "may_treat", "C007")
+        assert (entry["statement"], entry["note"]) == (statement, "read the trial <b>first</b>")
+        wait_for(driver, "#workspace-table button").click()
+        assert wait_for(driver, "#workspace-empty")
+        damaged = tmp_path / "damaged.json"
+        damaged.write_text("{}")
+        driver.find_element("id", "workspace-import").send_keys(str(damaged))
+        wait_for_text(driver, "#workspace-status", "not a workspace")
+        driver.find_element("id", "workspace-import").send_keys(str(files[0]))
+        wait_for_text(driver, "#workspace-status", "1 pairs were imported")
+        assert wait_for(driver, "#workspace-table a").text == statement
+        assert driver.find_elements("css selector", "#workspace-table b") == []
 
 
 def test_about_has_figures_and_curve(server: web_browser.Server, tmp_path: Path, chromium: None) -> None:

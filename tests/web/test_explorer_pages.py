@@ -725,3 +725,13 @@ def test_what_was_typed_loosely_is_said(client: TestClient) -> None:
     page = plain(client.get("/pair", params={**PAIR, "head": "drugs number 4"}).text)
     assert "“drugs number 4” was read as Drug number 4" in page
     assert "was read as" not in client.get("/pair", params=PAIR).text
+
+
+def test_a_pair_can_be_saved_to_the_workspace(client: TestClient, service: Service) -> None:
+    page = client.get("/pair", params=PAIR).text
+    record = service.explain("C004", "C007", "may_treat", 10)
+    (button,) = re.findall(r'<button[^>]*id="save-pair"[^>]*>', page)
+    assert f'data-head="C004" data-relation="may_treat" data-tail="C007" data-statement="{record.statement}"' in (
+        html.unescape(button)
+    )
+    assert "never sent to the server" in client.get("/workspace").text

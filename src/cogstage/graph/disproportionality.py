@@ -35,6 +35,8 @@ class Population:
         if made_with.get("private") or made_with.get("values") == "ppmi":
             return None
         per = made_with.get("per")
+        if per is None and "embedded" in made_with:  # it was counted by documents, without a build
+            per, made_with = "document", {"units": made_with.get("documents")}
         total = made_with.get("groups" if per == "patient" else "units")
         if not total:
             return None

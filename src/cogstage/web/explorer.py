@@ -211,6 +211,10 @@ def router(service: Service) -> APIRouter:
     def search(request: Request, q: Text = "") -> Response:
         return show(request, "search.html", q=q.strip(), matches=service.terms(q, 30) if q.strip() else [])
 
+    @routes.get("/workspace", name="workspace")
+    def workspace(request: Request) -> Response:
+        return show(request, "workspace.html")
+
     @routes.get("/term", name="term")
     def term(request: Request, key: Text) -> Response:
         return show(request, "term.html", **describe(service, service.find(key)))

@@ -84,7 +84,8 @@ class _Pack:
         whole = np.rint(values.astype(np.float64) / step).astype(np.int16)
         high, low = (whole >> 8).astype(np.int8).tobytes(), (whole & 255).astype(np.uint8).tobytes()
         self.add(name, high + low, step=step)
-        return whole * step
+        read: np.ndarray = whole * step
+        return read
 
     def bytes(self) -> bytes:
         """All arrays."""
