@@ -234,7 +234,7 @@ def test_the_workspace_is_a_file(server: web_browser.Server, tmp_path: Path, chr
         driver.find_element("id", "workspace-import").send_keys(str(damaged))
         wait_for_text(driver, "#workspace-status", "not a workspace")
         driver.find_element("id", "workspace-import").send_keys(str(files[0]))
-        wait_for_text(driver, "#workspace-status", "1 pairs were imported")
+        wait_for_text(driver, "#workspace-status", "1 pair was imported")
         assert wait_for(driver, "#workspace-table a").text == statement
         assert driver.find_elements("css selector", "#workspace-table b") == []
 

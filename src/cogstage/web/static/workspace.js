@@ -100,7 +100,7 @@ if (section) {
     try {
       const more = clean(JSON.parse(await file.text()));
       keep(merged(stored(), more));
-      status.textContent = `${more.length} pairs were imported.`;
+      status.textContent = more.length === 1 ? "1 pair was imported." : `${more.length} pairs were imported.`;
     } catch (error) {
       status.textContent = `The file is not a workspace: ${error.message}`;
     }
