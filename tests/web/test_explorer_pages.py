@@ -18,16 +18,17 @@ from fastapi.testclient import TestClient
 from sample_predictions import inapplicable
 
 from cogstage.estimator import CogStage
+from cogstage.knowledge.facts import Facts
 from cogstage.mcp.server import create_server
 from cogstage.rationale.corrections import Corrections
 from cogstage.rationale.record import Prediction, Term
 from cogstage.rationale.wording import in_words, question_text, verdict_words
-from cogstage.relations import phrase
+from cogstage.relations import forward, is_inverse, phrase
 from cogstage.web.asked import code_of, triple_of
 from cogstage.web.base import chance
 from cogstage.web.discover_pages import pairs_of
 from cogstage.web.explorer_app import create_explorer_app
-from cogstage.web.links import literature, searches, source_of, trials
+from cogstage.web.links import fact_link, literature, searches, source_of, trials
 from cogstage.web.service import Service
 
 PAIR = {"head": "remedy 4", "tail": "Disorder number 7", "relation": "may_treat"}
@@ -735,3 +736,29 @@ def test_a_pair_can_be_saved_to_the_workspace(client: TestClient, service: Servi
         html.unescape(button)
     )
     assert "never sent to the server" in client.get("/workspace").text
+
+
+def test_a_known_fact_names_its_sources(service: Service) -> None:
+    record = next(
+        p
+        for n in range(7, 41)
+        if (p := service.explain("C004", f"C{n:03d}", "may_treat", 10)).reasons_for[0].known_fact
+    )
+    reason = record.reasons_for[0]
+    head, relation, tail = reason.triple
+    if is_inverse(relation):
+        head, relation, tail = tail, forward(relation), head
+    facts = Facts.from_statements([(head, relation, tail, "BC5CDR"), (head, relation, tail, "our own list")])
+    client = TestClient(create_explorer_app(Service(service.model, facts=facts)))
+    page = client.get("/pair", params={"head": "C004", "tail": record.tail.key, "relation": "may_treat"}).text
+    assert 'training fact, source: <a href="https://doi.org/10.1093/database/baw068"' in page
+    assert ">BC5CDR</a>, our own list." in page
+
+
+def test_records_behind_a_fact_are_a_search() -> None:
+    head, tail = Term("D1", "Aspirin", "drug"), Term("D2", "Asthma", "disorder")
+    address = fact_link("MeSH 1977-1979", head, tail)
+    assert address is not None
+    assert parse_qs(address.split("?")[1]) == {"term": ['"Aspirin"[Mesh] AND "Asthma"[Mesh] AND 1977:1979[dp]']}
+    assert (fact_link("drug labels", head, tail) or "").startswith("https://dailymed.nlm.nih.gov/")
+    assert fact_link("our own list", head, tail) is None

@@ -9,7 +9,7 @@ import typer
 
 from cogstage.cli import options
 from cogstage.cli.console import say
-from cogstage.cli.options import run_option
+from cogstage.cli.options import input_option, run_option
 
 
 def serve(
@@ -27,6 +27,9 @@ def serve(
     trusted_proxies: str = options.TRUSTED_PROXIES,
     largest_batch: int = run_option(1000, min=1, help="Largest number of pairs in one batch request.", metavar="N"),
     corrections: Path | None = options.CORRECTIONS,
+    facts: Path | None = input_option(
+        None, "--facts", help="Facts folder; pages show the sources of known facts.", metavar="FOLDER"
+    ),
     require_private: bool = options.REQUIRE_PRIVATE,
     hide_counts: bool = options.HIDE_COUNTS,
 ) -> None:
@@ -50,7 +53,7 @@ def serve(
     limits = Limits(pairs=largest_batch, requests_a_minute=rate_limit)
 
     def build() -> Any:
-        service = Service.load(model, limits, hide_counts, corrections)
+        service = Service.load(model, limits, hide_counts, corrections, facts)
         if warning := service.check_privacy(require_private):
             say(warning)
         service.examples  # noqa: B018 (chosen now, once for all workers, and not in somebody's request)

@@ -168,6 +168,7 @@ def router(service: Service) -> APIRouter:
             sentences=prose(prediction)[1:],
             joins=joined_types(service.ranker.usual_types[prediction.relation]),
             document_link=document_address,
+            sources_of=service.sources_of,
             contradicting=question.model_copy(update=contradicting).ask(service) if against else None,
             relation_address=lambda name: question.model_copy(update={"relation": name}).address(),
             rows=rows,

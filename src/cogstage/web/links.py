@@ -63,6 +63,25 @@ def searches(term: Term) -> list[tuple[str, str]]:
     ]
 
 
+FACT_SOURCES = {
+    "NDF-RT": "https://bioportal.bioontology.org/ontologies/NDFRT",
+    "BC5CDR": "https://doi.org/10.1093/database/baw068",
+    "Rotmensch 2017": "https://doi.org/10.1038/s41598-017-05778-z",
+}
+MESH_RECORDS = re.compile(r"MeSH (\d{4})(?:-(\d{4}))?")
+
+
+def fact_link(source: str, head: Term, tail: Term) -> str | None:
+    """Where a source of a fact can be read: its publication, or a search for the records that state the fact."""
+    if years := MESH_RECORDS.fullmatch(source):
+        first, last = years[1], years[2] or years[1]
+        query = f'"{head.name}"[Mesh] AND "{tail.name}"[Mesh] AND {first}:{last}[dp]'
+        return "https://pubmed.ncbi.nlm.nih.gov/?" + urlencode({"term": query})
+    if source == "drug labels":
+        return dict(searches(head)).get("DailyMed")
+    return FACT_SOURCES.get(source)
+
+
 def trials(head: Term, tail: Term) -> str | None:
     """A search for trials of a drug in a disorder; None for other pairs."""
     drug, disorder = (head, tail) if head.type == "drug" else (tail, head)

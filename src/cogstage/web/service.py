@@ -14,6 +14,7 @@ from cogstage.artefact import software_version
 from cogstage.corpus.tokens import casefold_text
 from cogstage.errors import CogstageError, UsageError
 from cogstage.estimator import CogStage
+from cogstage.knowledge.facts import Facts
 from cogstage.model.config import Config
 from cogstage.rationale.basis import Bases
 from cogstage.rationale.discover import fitting_relations
@@ -21,6 +22,7 @@ from cogstage.rationale.filters import Filter
 from cogstage.rationale.pairs_table import predict_pairs
 from cogstage.rationale.record import Prediction, Term, Triple
 from cogstage.web.corrections import CorrectedModel
+from cogstage.web.fact_sources import FactSource, FactSources
 from cogstage.web.privacy import privacy_warning, without_cited_counts, without_evidence_of_counts
 from cogstage.web.ranking import CandidateRanking, Ranker
 from cogstage.web.work_queue import WorkQueue
@@ -83,6 +85,8 @@ class Service:
         Keep all counts from readers.
     corrections
         A table of verdicts on triples, read again whenever it changes; pages may add to it.
+    facts
+        The facts that the model was trained with; pages show the sources of known facts.
     """
 
     def __init__(
@@ -91,6 +95,7 @@ class Service:
         limits: Limits | None = None,
         hide_counts: bool = False,
         corrections: Path | None = None,
+        facts: Facts | None = None,
     ) -> None:
         self.limits = limits or Limits()
         self.hide_counts = hide_counts
@@ -98,6 +103,7 @@ class Service:
         self.corrected = CorrectedModel(model, corrections, self.limits.corrections)
         self.queue = WorkQueue(self.limits.waiting)
         self.ranker = Ranker(self.corrected, self.queue)
+        self.fact_sources = None if facts is None else FactSources(facts, model.vocabulary)
         self.bases = Bases(model.counts, model.fitted.facts, hide_counts)
         self._explained = lru_cache(REMEMBERED)(self._explain)
         # What is built on first use is built now: not in somebody's request, and not by two at a time.
@@ -109,10 +115,16 @@ class Service:
 
     @classmethod
     def load(
-        cls, path: Path, limits: Limits | None = None, hide_counts: bool = False, corrections: Path | None = None
+        cls,
+        path: Path,
+        limits: Limits | None = None,
+        hide_counts: bool = False,
+        corrections: Path | None = None,
+        facts: Path | None = None,
     ) -> Service:
-        """Create a service from a model folder."""
-        return cls(CogStage.load(path), limits, hide_counts, corrections)
+        """Create a service from a model folder, and perhaps a facts folder."""
+        loaded = None if facts is None else Facts.load(facts)
+        return cls(CogStage.load(path), limits, hide_counts, corrections, loaded)
 
     @property
     def model(self) -> CogStage:
@@ -129,6 +141,10 @@ class Service:
         """How many reasons an answer has at most."""
         config = self.model.config
         return 2 * config.reasons if isinstance(config, Config) else PAPER_REASONS
+
+    def sources_of(self, head: Term, relation: str, tail: Term) -> list[FactSource]:
+        """The sources of a known fact; empty without a facts folder."""
+        return [] if self.fact_sources is None else self.fact_sources.of(head, relation, tail)
 
     def check_privacy(self, required: bool = False) -> str | None:
         """A warning if the counts were never suppressed; an error if that is ``required``."""
