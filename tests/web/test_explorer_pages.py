@@ -739,11 +739,8 @@ def test_a_pair_can_be_saved_to_the_workspace(client: TestClient, service: Servi
 
 
 def test_a_known_fact_names_its_sources(service: Service) -> None:
-    record = next(
-        p
-        for n in range(7, 41)
-        if (p := service.explain("C004", f"C{n:03d}", "may_treat", 10)).reasons_for[0].known_fact
-    )
+    records = (service.explain("C004", f"C{n:03d}", "may_treat", 10) for n in range(7, 41))
+    record = next(p for p in records if p.reasons_for[0].known_fact)
     reason = record.reasons_for[0]
     head, relation, tail = reason.triple
     if is_inverse(relation):

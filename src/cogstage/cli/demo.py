@@ -44,12 +44,12 @@ def demo(
 def suggested_commands(out: Path, shown: Prediction) -> list[str]:
     """What to try after the demo, each as it is typed."""
     model, head, tail = (shlex.quote(text) for text in (str(out / "model"), shown.head.name, shown.tail.name))
-    graph, dataset = (shlex.quote(str(out / name)) for name in ("graph", "dataset"))
+    graph, facts, dataset = (shlex.quote(str(out / name)) for name in ("graph", "facts", "dataset"))
     return [
         f"cogstage explain {model} {head} {tail}",
         f"cogstage explain {model} paracetamol 'high blood pressure' --relation may_treat",
         f"cogstage discover {model} {head} --new-only --explain",
-        f"cogstage serve {model}",
+        f"cogstage serve {model} --facts {facts}",
         f"cogstage graph info {graph}",
         f"cogstage dataset info {dataset}",
     ]
