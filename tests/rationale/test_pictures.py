@@ -10,7 +10,7 @@ from sample_predictions import inapplicable, prediction
 from cogstage.rationale.layout import NARROW, WIDE, Shape, lay_out
 from cogstage.rationale.picture import png, svg
 from cogstage.rationale.record import Association, Prediction, Term
-from cogstage.rationale.wording import opposes, steps
+from cogstage.rationale.wording import opposes, status_in_words, steps
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -174,3 +174,20 @@ def test_notebooks_show_the_picture() -> None:
     assert "<script" not in record._repr_html_()
     root = ElementTree.fromstring(record._repr_html_())
     assert root.tag == f"{SVG}svg"
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_a_long_word_is_smaller_and_not_broken(narrow: bool) -> None:
+    record = replace(prediction(3), head=Term("D1", "Nitroglycerin", "drug"))
+    root = ElementTree.fromstring(svg(record, narrow=narrow))
+    (text,) = [one for one in root.iter(f"{SVG}text") if one.text == "Nitroglycerin"]
+    assert (float(text.get("font-size", "")) < 13) == narrow
+
+
+def test_the_picture_to_keep_has_status_legend_and_disclaimer() -> None:
+    record = prediction(6)
+    drawn = " ".join(svg(record).split())
+    for words in ("reason for", "reason against", "not medical advice"):
+        assert words in drawn
+    for reason in record.reasons:
+        assert f"({status_in_words(reason)})" in drawn

@@ -126,10 +126,11 @@ def test_striking_out_and_saving_a_correction(server: web_browser.Server, tmp_pa
         driver.find_element("css selector", ".sum .acts a").click()
         wait_for(driver, ".what-if")
         assert driver.find_element("css selector", ".sum tfoot .right").text != before
+        driver.find_element("css selector", ".what-if summary").click()
         driver.find_element("name", "who").send_keys("Dr Test")
         driver.find_element("name", "why").send_keys("never seen")
         driver.find_element("css selector", ".what-if button").click()
-        wait_for(driver, ".answer")
+        wait_for_text(driver, ".notice", "Saved: 1 correction applies")
         assert "wrong=" not in driver.current_url
         assert driver.find_element("css selector", ".sum tfoot .right").text != before  # holds for everybody now
         driver.get(server.url + "/corrections")

@@ -20,6 +20,7 @@ BOX_WIDTH, LINE_HEIGHT, GAP = 210.0, 16.0, 18.0
 GRID = (10.0, 250.0, 640.0, 880.0)  # head, its associations, the tail's associations, tail
 TOP, ROW = 76.0, 26.0
 GREY, INK, FOR, AGAINST = "#767f88", "#17212b", "#1a6fb5", "#c2560c"
+LETTER, SMALLEST = 13.0, 9.0  # size of the letters in a box
 DISCLAIMER = "A prediction from co-occurrence counts by cogstage: a hypothesis of a research tool, not medical advice."
 ASSUMED, UNLIKELY, LIKE = (7.0, 4.0), (12.0, 3.0, 1.5, 3.0), (1.5, 4.0)  # dash patterns
 SPOTS = (0.5, 0.38, 0.62, 0.28, 0.72, 0.2, 0.8)  # points along a line, as shares of it, for its number, the best first
@@ -52,6 +53,7 @@ class Box:
     title: str
     key: str
     target: bool = False
+    size: float = 13.0  # of the letters
 
 
 @dataclass(frozen=True)
@@ -244,9 +246,12 @@ def _column(layout: Layout, x: float, terms: Sequence[Term], heading: str) -> tu
 
 
 def _box(x: float, y: float, term: Term, shape: Shape, target: bool = False) -> Box:
-    lines = tuple(textwrap.wrap(term.name, shape.bold_letters if target else shape.letters) or [term.key])
+    letters = shape.bold_letters if target else shape.letters
+    longest = max(map(len, term.name.split()), default=0)
+    size = max(SMALLEST, LETTER * min(1.0, letters / max(longest, 1)))  # smaller rather than broken within a word
+    lines = tuple(textwrap.wrap(term.name, int(letters * LETTER / size)) or [term.key])
     title = f"{term.name} ({term.type})" if term.type else term.name
-    return Box(x, y, shape.box, LINE_HEIGHT * len(lines) + 16, lines, title, term.key, target)
+    return Box(x, y, shape.box, LINE_HEIGHT * len(lines) + 16, lines, title, term.key, target, size)
 
 
 def _ports(wanted: Sequence[float], centre: float) -> list[float]:

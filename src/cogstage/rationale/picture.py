@@ -102,7 +102,7 @@ def _svg_box(box: Box) -> str:
     start = box.y + 4.5 - LINE_HEIGHT / 2 * (len(box.lines) - 1)
     lines = "".join(
         f'<text x="{box.x + box.width / 2:.1f}" y="{start + LINE_HEIGHT * number:.1f}" text-anchor="middle"'
-        f' font-size="13" fill="currentColor"{weight}>{escape(line)}</text>'
+        f' font-size="{box.size:.4g}" fill="currentColor"{weight}>{escape(line)}</text>'
         for number, line in enumerate(box.lines)
     )
     return (
@@ -199,7 +199,7 @@ def _paint(axes: object, layout: Layout) -> None:
         centre = box.x + box.width / 2
         words = _clean("\n".join(box.lines))
         axes.text(
-            centre, box.y, words, ha="center", va="center", fontsize=12 * points, color=INK, weight=weight, zorder=4
+            centre, box.y, words, ha="center", va="center", fontsize=(box.size - 1) * points, color=INK, weight=weight, zorder=4
         )
     for badge in layout.badges:
         fill, ink = (badge.colour, "white") if badge.filled else ("white", INK)
