@@ -199,7 +199,15 @@ def _paint(axes: object, layout: Layout) -> None:
         centre = box.x + box.width / 2
         words = _clean("\n".join(box.lines))
         axes.text(
-            centre, box.y, words, ha="center", va="center", fontsize=(box.size - 1) * points, color=INK, weight=weight, zorder=4
+            centre,
+            box.y,
+            words,
+            ha="center",
+            va="center",
+            fontsize=(box.size - 1) * points,
+            color=INK,
+            weight=weight,
+            zorder=4,
         )
     for badge in layout.badges:
         fill, ink = (badge.colour, "white") if badge.filled else ("white", INK)

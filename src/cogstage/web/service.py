@@ -107,7 +107,7 @@ class Service:
         self.bases = Bases(model.counts, model.fitted.facts, hide_counts)
         self._explained = lru_cache(REMEMBERED)(self._explain)
         # What is built on first use is built now: not in somebody's request, and not by two at a time.
-        model.vocabulary.suggest("warm")
+        model.vocabulary.search.suggestions("warm")
         assert model.explainer
         model.predictor.warm()
         for relation in model.relations[:1]:
