@@ -139,6 +139,17 @@ def test_what_if_answers_are_those_of_the_model(driver, model: CogStage) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("width", [1280, 768, 390])
+def test_the_page_is_as_wide_as_the_screen(driver, width: int) -> None:  # type: ignore[no-untyped-def]
+    driver.execute_script("document.getElementById('tail').value = 'C007';")
+    driver.execute_script("document.getElementById('head').value = 'C004';")
+    driver.execute_script("document.getElementById('ask').requestSubmit()")
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.slow
 def test_an_unknown_term_is_answered_with_suggestions_and_nothing_is_logged(driver) -> None:  # type: ignore[no-untyped-def]
     driver.execute_script(
         "document.getElementById('head').value = 'number'; document.getElementById('tail').value = 'C007';"

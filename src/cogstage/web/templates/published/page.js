@@ -289,6 +289,7 @@ function draw(stay = false) {
   const answer = ask(state.h, state.t, state.changes, rate());
   const entry = answer.entries.find((e) => String(e.k) === state.k) ?? answer.entries[0];
   const p = sigmoid(entry.logit);
+  state.k = String(entry.k); // changes and base rates are about the relation that was answered
   $("message").textContent = "";
   $("answer").hidden = false;
   $("statement").textContent = statement(answer, entry);
