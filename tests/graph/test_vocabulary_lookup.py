@@ -57,7 +57,7 @@ def similarity(name: str, typed: str) -> float:
 @given(
     st.lists(st.text("abcdef é", min_size=1, max_size=12), min_size=1, max_size=30, unique=True), st.integers(0, 10**6)
 )
-def test_a_name_with_one_letter_changed_is_suggested_when_likeness_allows(names: list[str], seed: int) -> None:
+def test_a_name_with_one_letter_changed_is_suggested_when_similarity_allows(names: list[str], seed: int) -> None:
     generator = np.random.default_rng(seed)
     name = names[generator.integers(len(names))]
     place = int(generator.integers(len(name)))

@@ -89,7 +89,7 @@ def test_the_shown_are_those_of_highest_rationale_score_with_their_recall(world:
                 (found.head_end, recalled[0][row], head[row], i),
                 (found.tail_end, recalled[1][row], tail[row], j),
             ):
-                assert end.likeness[row, place] == pytest.approx(p[term].item(), rel=1e-4)
+                assert end.similarity[row, place] == pytest.approx(p[term].item(), rel=1e-4)
                 rank = 1 + int((p[network.candidates] > p[term]).sum())
                 assert end.rank[row, place] == (0 if term == own else rank)
 

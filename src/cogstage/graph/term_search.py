@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from cogstage.graph.nearest import NearNames
 if TYPE_CHECKING:
     from cogstage.graph.vocabulary import Vocabulary
 
+Stems = tuple[str, ...]
 LAST = "\U0010ffff"
 WORD = re.compile(r"[^\W_]+")
 POSSESSIVE = re.compile(r"['’]s\b")
@@ -89,7 +90,7 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(WORD.findall(casefold_text(text)))
 
 
-def stems(text: str) -> tuple[str, ...]:
+def stems(text: str) -> Stems:
     """The words of a name as they are compared: American spelling, no plural or possessive, one word for cancers."""
     spelled = POSSESSIVE.sub("", casefold_text(text))
     for pattern, american in SPELLINGS:
@@ -113,7 +114,7 @@ def _stem(word: str) -> str:
     return word[:-1] if word.endswith("s") and not word.endswith("is") else word
 
 
-def without_salt(stemmed: tuple[str, ...]) -> tuple[str, ...] | None:
+def without_salt(stemmed: Stems) -> Stems | None:
     """The name of a drug without its salts; None if it has none, or means another substance without it."""
     base = stemmed
     while len(base) > 1 and base[-1] in SALTS:
@@ -188,29 +189,28 @@ class TermSearch:
 
     def _meant(self, text: str) -> Iterator[Match]:
         """The term that ``text`` stands for by each rule, the surest rule first."""
-        casefolded, wanted = self._vocabulary.casefolded, casefold_text(text)
+        wanted = casefold_text(text)
         if text in self._vocabulary.index:
             yield Match(self._vocabulary.index[text], text)
-        said = (wanted, *other_names().get(wanted, ()))
-        yield from (Match(casefolded[name], name) for name in said if name in casefolded)
+        names = (wanted, *other_names().get(wanted, ()))
+        yield from self._exact(names)
         stemmed = stems(text)
         if not stemmed:
             return
-        further = tuple(other for key in self._said_as(stemmed) for other in (key, *other_names()[key]))
-        yield from (Match(casefolded[name], name) for name in further if name in casefolded)
-        for key in (stemmed, *(stems(name) for name in dict.fromkeys((*said[1:], *further)))):
+        further = _aliases(stemmed)
+        yield from self._exact(further)
+        for key in (stemmed, *(stems(name) for name in dict.fromkeys((*names[1:], *further)))):
             yield from self._one(self._by_stems.get(tuple(sorted(key)), ()))
         base = without_salt(stemmed)
         if base is not None:
             yield from self._one(self._by_stems.get(tuple(sorted(base)), ()))
-            yield from (
-                Match(casefolded[name], name)
-                for key in self._said_as(base)
-                for name in (key, *other_names()[key])
-                if name in casefolded
-            )
+            yield from self._exact(_aliases(base))
         for index in (self._by_base, self._by_head):
             yield from self._one(index.get(tuple(sorted(stemmed)), ()))
+
+    def _exact(self, names: Iterable[str]) -> Iterator[Match]:
+        casefolded = self._vocabulary.casefolded
+        return (Match(casefolded[name], name) for name in names if name in casefolded)
 
     def _one(self, numbers: Iterable[int]) -> Iterator[Match]:
         """The term of these names if it is one term alone, or the only one that has such a name as its own."""
@@ -223,35 +223,30 @@ class TermSearch:
             if group:
                 return
 
-    @staticmethod
-    def _said_as(stemmed: tuple[str, ...]) -> tuple[str, ...]:
-        return _said_by_stems().get(stemmed, ())
-
     @cached_property
-    def _by_stems(self) -> dict[tuple[str, ...], list[int]]:
+    def _by_stems(self) -> dict[Stems, list[int]]:
         """Numbers of names by their words, in any order and number."""
         return self._indexed(lambda stemmed: stemmed)
 
     @cached_property
-    def _by_base(self) -> dict[tuple[str, ...], list[int]]:
+    def _by_base(self) -> dict[Stems, list[int]]:
         """Numbers of names of salts by the name without the salt."""
         return self._indexed(without_salt)
 
     @cached_property
-    def _by_head(self) -> dict[tuple[str, ...], list[int]]:
+    def _by_head(self) -> dict[Stems, list[int]]:
         """Numbers of names such as "Crohn Disease" by the word before "Disease"."""
         return self._indexed(lambda stemmed: stemmed[:-1] if len(stemmed) > 1 and stemmed[-1] in GENERIC else None)
 
-    def _indexed(self, key_of: object) -> dict[tuple[str, ...], list[int]]:
-        assert callable(key_of)
-        index: dict[tuple[str, ...], list[int]] = {}
+    def _indexed(self, key_of: Callable[[Stems], Stems | None]) -> dict[Stems, list[int]]:
+        index: dict[Stems, list[int]] = {}
         for number, stemmed in enumerate(self._stemmed):
             if key := key_of(stemmed):
                 index.setdefault(tuple(sorted(key)), []).append(number)
         return index
 
     @cached_property
-    def _stemmed(self) -> list[tuple[str, ...]]:
+    def _stemmed(self) -> list[Stems]:
         return [stems(name) for name, _, _ in self._names]
 
     def _beginning(self, wanted: str, most: int) -> list[Match]:
@@ -287,10 +282,14 @@ class TermSearch:
         return last if common is None else common & last
 
 
+def _aliases(stemmed: Stems) -> tuple[str, ...]:
+    """The names of ``other_names.tsv`` that have these words, and what they stand for."""
+    return tuple(other for name in _by_alias().get(stemmed, ()) for other in (name, *other_names()[name]))
+
+
 @cache
-def _said_by_stems() -> dict[tuple[str, ...], tuple[str, ...]]:
-    """The names of ``other_names.tsv`` by their words as they are compared."""
-    index: dict[tuple[str, ...], list[str]] = {}
+def _by_alias() -> dict[Stems, list[str]]:
+    index: dict[Stems, list[str]] = {}
     for name in other_names():
         index.setdefault(stems(name), []).append(name)
-    return {key: tuple(names) for key, names in index.items()}
+    return index

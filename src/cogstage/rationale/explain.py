@@ -49,7 +49,7 @@ def is_drug(kind: str) -> bool:
 class EndArrays:
     """How one end of each reason's triple stands for that end of the question; rank 0: it is the question's own."""
 
-    likeness: np.ndarray  # (B, n)
+    similarity: np.ndarray  # (B, n)
     weight: np.ndarray  # (B, n)
     rank: np.ndarray  # (B, n)
 
@@ -88,7 +88,7 @@ class ReasonArrays:
         which, relation = np.divmod(rest, relations)
         association = view.association[rows, kind, which]
         head, tail = view.head[:, None], view.tail[:, None]
-        likeness, weight = view.similarity[rows, kind, which], decision.weight[rows, kind, which]
+        similarity, weight = view.similarity[rows, kind, which], decision.weight[rows, kind, which]
         known = view.known[rows, kind, which, relation]
         score = view.score[rows, kind, which, relation].astype(np.float64)
         shares = np.concatenate(share, 1)
@@ -102,8 +102,8 @@ class ReasonArrays:
             np.concatenate(effect, 1),
             np.where(known, 1.0, 1.0 / (1.0 + np.exp(-score))),
             known,
-            EndArrays(likeness, weight, np.where(kind == 1, which + 1, 0)),
-            EndArrays(likeness, weight, np.where(kind == 0, which + 1, 0)),
+            EndArrays(similarity, weight, np.where(kind == 1, which + 1, 0)),
+            EndArrays(similarity, weight, np.where(kind == 0, which + 1, 0)),
             baseline,
             baseline + pair_share.sum(1) + shares.sum(1),
             view.pair[:, 1].astype(np.float64),
@@ -311,7 +311,7 @@ class Explainer:
         self, question: np.ndarray, term: np.ndarray, end: EndArrays, rows: np.ndarray, at: np.ndarray
     ) -> list[Association | None]:
         count, ppmi = self.counts.look_up(question, term)
-        columns = (values[rows, at].tolist() for values in (end.likeness, end.weight, end.rank))
+        columns = (values[rows, at].tolist() for values in (end.similarity, end.weight, end.rank))
         return [
             Association(similarity, weight, rank, n or None, m if n else None) if rank else None
             for similarity, weight, rank, n, m in zip(*columns, count.tolist(), ppmi.tolist(), strict=True)

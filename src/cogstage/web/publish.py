@@ -111,8 +111,8 @@ def _meaning(model: CogStage) -> dict[str, Any]:
 def _names(model: CogStage) -> dict[str, Any]:
     """Keys and names of terms, and further names with the term they stand for: synonyms, and what people say."""
     vocabulary = model.vocabulary
-    said = [(name, vocabulary.search.resolve(name)) for name in other_names()]
-    further = [*vocabulary.synonyms, *((name, match.node) for name, match in said if match is not None)]
+    aliases = [(name, vocabulary.search.resolve(name)) for name in other_names()]
+    further = [*vocabulary.synonyms, *((name, match.node) for name, match in aliases if match is not None)]
     return {"keys": vocabulary.term, "names": vocabulary.name, "synonyms": further}
 
 
