@@ -101,7 +101,7 @@ class TripleIndex:
         tails: np.ndarray = self.other[self.table[:-1, relation] & (self.folds[:-1] != _fold(hidden))]
         return tails
 
-    def holders(self, relation: int, tails: np.ndarray, hidden: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def heads_of(self, relation: int, tails: np.ndarray, hidden: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The heads of a relation's known triples with these tails: heads (n,), positions within ``tails`` (n,)."""
         inverse = (relation + self.relations) % (2 * self.relations)
         begin, length = self.start[tails], np.diff(self.start)[tails]
@@ -120,7 +120,7 @@ class TripleIndex:
         """An index of these triples and further ones, without folds."""
         return TripleIndex(Triples.join([self.triples(), triples]), self.relations, self.nodes)
 
-    def joined(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
+    def has_relation(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
         """Whether each pair holds any relation in either direction."""
         return self._rows(head, tail) < len(self._keys)
 

@@ -185,7 +185,7 @@ def test_calibration_without_both_labels_or_with_equal_logits() -> None:
     assert backwards.slope > 0  # a calibration never turns an order round
 
 
-def test_calibration_weighs_kinds_of_negatives_by_their_shares() -> None:
+def test_calibration_weighs_all_kinds_of_negatives_the_same() -> None:
     """Facts and negatives weigh the same; a kind's share does not depend on how many pairs it has."""
     rng = np.random.default_rng(0)
     facts, degree, hard, other = (
@@ -197,7 +197,7 @@ def test_calibration_weighs_kinds_of_negatives_by_their_shares() -> None:
     logit, label = np.concatenate([facts, degree]), np.arange(1200) < 300
     kinds = {"co-occurring": hard, "other relations": other}
     every = np.concatenate([facts, degree, hard, other])
-    weight = np.repeat([1.0, 0.5 * 300 / 900, 0.25 * 300 / 100, 0.25 * 300 / 50], [300, 900, 100, 50])
+    weight = np.repeat([1.0, 300 / 900 / 3, 300 / 100 / 3, 300 / 50 / 3], [300, 900, 100, 50])
     expected = Calibration.fit(every, np.arange(len(every)) < 300, weight)
     fitted = Calibration.fit_kinds(logit, label, kinds)
     assert (fitted.slope, fitted.shift) == pytest.approx((expected.slope, expected.shift), rel=1e-6)
@@ -205,10 +205,10 @@ def test_calibration_weighs_kinds_of_negatives_by_their_shares() -> None:
     assert (tripled.slope, tripled.shift) == pytest.approx((fitted.slope, fitted.shift), rel=0.01)
     without = Calibration.fit_kinds(logit, label, {"co-occurring": hard, "other relations": np.empty(0)})
     every = np.concatenate([facts, degree, hard])
-    weight = np.repeat([1.0, 2 / 3 * 300 / 900, 1 / 3 * 300 / 100], [300, 900, 100])
+    weight = np.repeat([1.0, 300 / 900 / 2, 300 / 100 / 2], [300, 900, 100])
     expected = Calibration.fit(every, np.arange(len(every)) < 300, weight)
     assert (without.slope, without.shift) == pytest.approx((expected.slope, expected.shift), rel=1e-6)
     balanced = sigmoid(fitted.logits(facts)).mean() + sum(
-        share * sigmoid(fitted.logits(values)).mean() for share, values in ((0.5, degree), (0.25, hard), (0.25, other))
+        sigmoid(fitted.logits(values)).mean() / 3 for values in (degree, hard, other)
     )
     assert balanced == pytest.approx(1.0, abs=0.01)  # as likely on average as true
