@@ -16,7 +16,8 @@ from check_all import check_all
 from sample_predictions import inapplicable, judged, prediction
 
 from cogstage.evaluation.cases import Case, cases_text
-from cogstage.rationale.exports import dot, export, graphml, kgx, rows_of, table
+from cogstage.rationale.exports import dot, export, graphml, rows_of, table
+from cogstage.rationale.kgx import kgx
 from cogstage.rationale.layout import lay_out
 from cogstage.rationale.picture import svg
 from cogstage.rationale.prose import prose
@@ -128,7 +129,7 @@ REASON_WORDS: dict[str, Callable[[Prediction], str]] = {
     "text": prediction_text,
     "prose": lambda p: " ".join(prose(p)),
     "tsv": lambda p: table(rows_of([p])),
-    "kgx": lambda p: kgx([p])[1][0]["reasons"],
+    "kgx": lambda p: " ".join(edge["statement"] for edge in kgx([p])[1][1:]),
     "picture": lambda p: html.unescape(svg(p)),
     "cases": lambda p: cases_text([Case(p, None)], "text", ""),
     "cases html": lambda p: re.sub("<[^>]*>", "", html.unescape(cases_text([Case(p, None)], "html", ""))),
