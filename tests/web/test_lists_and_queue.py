@@ -14,16 +14,17 @@ def ranking() -> CandidateRanking:
     """Six candidates, of which every second is known and every third was never counted together with the term."""
     number = np.arange(6)
     return CandidateRanking(
-        "may_treat",
-        "tail",
-        9,
-        number,
-        3.0 - number,
-        number % 2 == 0,
-        np.zeros(6, bool),
-        None,
-        np.where(number % 3 == 0, 0, 10 * number),
-        np.where(number < 4, "drug", "food"),
+        relation="may_treat",
+        side="tail",
+        given=9,
+        node=number,
+        logit=3.0 - number,
+        known=number % 2 == 0,
+        with_facts=np.ones(6, bool),
+        contradicted=np.zeros(6, bool),
+        indication=None,
+        together=np.where(number % 3 == 0, 0, 10 * number),
+        type=np.where(number < 4, "drug", "food"),
     )
 
 
