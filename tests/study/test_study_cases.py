@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from study_material import SECRET, crossover_study, small_study
-from test_study_crossover import planted
 
 from cogstage.errors import UsageError
 from cogstage.study.blind import BlindForm
 from cogstage.study.crossover import analyse_crossover
 from cogstage.study.draw import StudyOptions, draw_study
+from cogstage.study.judgements import Judgement
 from cogstage.study.placement import place_cases
 from cogstage.study.protocol import RationaleSet, Study, StudyCase
 from cogstage.study.sources import ExplainedPair, Source, WeightedTriple
@@ -20,9 +20,11 @@ PAIR = ("D1", "may_treat", "S1")
 
 def study_of(probability: float, contradicted: bool = False, threshold: float = 0.5) -> Study:
     """A study whose only case is a true pair, if a source predicts it positive."""
-    reasons = (WeightedTriple("a", "may_treat", "b", 1.0), WeightedTriple("c", "may_treat", "d", -0.5))
-    given = ExplainedPair("Aspirin", "may_treat", "Headache", probability, reasons, contradicted)
-    sources = [Source(name, {PAIR: given}, {}) for name in ("one", "two")]
+    sources = []
+    for name in ("one", "two"):
+        reasons = (WeightedTriple(name, "may_treat", "b", 1.0), WeightedTriple(name, "may_treat", "d", -0.5))
+        given = ExplainedPair("Aspirin", "may_treat", "Headache", probability, reasons, contradicted)
+        sources.append(Source(name, {PAIR: given}, {}))
     return draw_study(sources, {PAIR: 1}, StudyOptions(cases=1, threshold=threshold))
 
 
@@ -53,11 +55,25 @@ def test_a_reason_in_two_sets_is_asked_once_and_its_score_counts_for_both() -> N
     assert stored == {f"score:{first.source}:1": "3", f"score:{shared.source}:0": "3"}
 
 
+def crossover_answers(study: Study, reviewers: int) -> list[Judgement]:
+    """Reviewers who are right in 60 % of the pairs without reasons and in 80 % with them."""
+    rng = np.random.default_rng(1)
+    found = []
+    for number in range(1, reviewers + 1):
+        for placed in place_cases(study, number, SECRET):
+            case = study.case(placed.case_key)
+            right = rng.random() < (0.6 if placed.bare else 0.8)
+            given = {"verdict": bool(case.label) == right, "confidence": 1, "seconds": 20.0, "questions": 4}
+            shown = (placed.bare, placed.set_order, {}, {}, "yes", "no")
+            found.append(Judgement(f"R{number}", case, *shown, arm=placed.arm, position=placed.position, **given))  # type: ignore[arg-type]
+    return found
+
+
 def test_the_interval_over_other_pairs_draws_reviewers_and_pairs() -> None:
     """Against a bootstrap with loops, and wider than one that draws reviewers alone."""
     study = crossover_study(20)
-    found = planted(study, 12, 1, 0.2)
-    estimate = analyse_crossover(study, found, draws=1000).measures[0].other_pairs
+    found = crossover_answers(study, 12)
+    estimate = analyse_crossover(study, found, draws=1000).measures[0].contrasts[0].other_pairs
     reviewers, pairs = sorted({j.reviewer for j in found}), sorted({j.case.key for j in found})
     right = {(j.reviewer, j.case.key): (not j.bare, float(j.verdict == bool(j.case.label))) for j in found}
     rng = np.random.default_rng(3)
