@@ -98,6 +98,23 @@ def interval(values: np.ndarray, level: float = 0.95) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def mean_interval(
+    values: np.ndarray, cluster: np.ndarray, replicates: int = REPLICATES, seed: int = 0
+) -> tuple[float, float, float]:
+    """The mean of the defined values and its 95 % interval, whole clusters drawn; NaN if none is defined."""
+    defined = np.isfinite(values)
+    if not defined.any():
+        return math.nan, math.nan, math.nan
+    value = values[defined]
+    drawn = replicate(
+        lambda weights: {"mean": (weights @ value) / np.maximum(weights.sum(axis=1), 1e-12)},
+        cluster[defined],
+        replicates,
+        seed,
+    )
+    return float(value.mean()), *interval(drawn["mean"])
+
+
 @dataclass(frozen=True)
 class Estimate:
     """A figure with its 95 % bootstrap interval; ``value`` is NaN if it is not defined."""

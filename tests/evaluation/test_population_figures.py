@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from benchmarks.planted import Plan, planted
 
 from cogstage.evaluation.contraindicated import contraindicated_at
+from cogstage.evaluation.evaluate import evaluate
 from cogstage.evaluation.measure import measure
 from cogstage.evaluation.population_figures import (
     by_relation_table,
@@ -118,6 +120,13 @@ class Fixed:
         types = usual_types(graph.vocabulary.type, data.facts("train"), len(data.relations))
         self.explainer = SimpleNamespace(types=types)
         self._train = data.facts("train")
+        self.graph, self.vocabulary = graph, graph.vocabulary
+
+    def check_relation(self, relation: str) -> None:
+        assert relation in self.relations
+
+    def probabilities(self, heads: Any, tails: Any, relation: str) -> np.ndarray:
+        return 1 / (1 + np.exp(-self.logits(heads, tails, relation)))
 
     def logits(self, heads: Any, tails: Any, relation: str) -> np.ndarray:
         return by_hash(np.asarray(heads), np.asarray(tails), relation)
@@ -162,3 +171,14 @@ def test_contraindicated_needs_both_relations(material: tuple[Graph, Dataset]) -
     model: Any = Fixed(graph, data)
     model.relations = ("may_treat", "causes")
     assert contraindicated_at(model, data) is None
+
+
+def test_evaluate_reports_contraindicated_drugs(material: tuple[Graph, Dataset]) -> None:
+    graph, data = material
+    model: Any = Fixed(graph, data)
+    data = replace(data, vocabulary_hash=graph.vocabulary.hash)
+    asked = {"relations": ["may_treat"], "ranking_heads": 0}
+    expected = contraindicated_at(model, data, n=3)
+    assert expected is not None
+    assert evaluate(model, data, candidates=3, **asked)["contraindicated"] == expected.to_dict()
+    assert evaluate(model, data, candidates=0, **asked)["contraindicated"] is None

@@ -147,6 +147,9 @@ def test_finlayson_terms(dryad: Path) -> None:
     assert graph.vocabulary.concept == ("C0004057", "C0015967", "concept 30")
     assert graph.vocabulary.count.tolist() == [50, 40, 5]
     assert graph.made_with["window"] == "1d"
+    at_the_minimum, above = (import_finlayson(dryad, min_count=count) for count in (5, 6))
+    assert pairs(at_the_minimum) == pairs(graph)
+    assert pairs(above) == {("aspirin", "fever"): 7}
 
 
 def test_finlayson_concepts(dryad: Path) -> None:

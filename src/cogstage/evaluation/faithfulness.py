@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cogstage.errors import UsageError
+from cogstage.evaluation.measure import sample_pairs
 from cogstage.knowledge.dataset import Dataset
 from cogstage.progress import SILENT, Progress
 from cogstage.rationale.removal import Removable
-from cogstage.statistics import interval, replicate, sigmoid
+from cogstage.statistics import mean_interval, sigmoid
 from cogstage.training.calibration import Calibration
 from cogstage.triples import TripleIndex, Triples
 
@@ -43,17 +44,12 @@ class Faithfulness:
     examined: int = 0  # reasons looked at for that
 
     def mean(self, name: str) -> float:
-        return float(np.nanmean(self.values[name])) if np.isfinite(self.values[name]).any() else float("nan")
+        return mean_interval(self.values[name], self.head, 1)[0]
 
     def interval(self, name: str, replicates: int = 1000, seed: int = 0) -> tuple[float, float]:
         """95 % interval, whole heads drawn."""
-        value = self.values[name]
-        defined = np.isfinite(value)
-        if not defined.any():
-            return float("nan"), float("nan")
-        value, head = value[defined], self.head[defined]
-        means = replicate(lambda w: {"mean": (w @ value) / np.maximum(w.sum(1), 1e-12)}, head, replicates, seed)
-        return interval(means["mean"])
+        _, low, high = mean_interval(self.values[name], self.head, replicates, seed)
+        return low, high
 
     def to_dict(self) -> dict[str, object]:
         figures = {name: {"mean": self.mean(name), "interval": list(self.interval(name))} for name in self.values}
@@ -77,22 +73,21 @@ def measure_faithfulness(
     progress: Progress = SILENT,
 ) -> Faithfulness:
     """All figures of one model on pairs of one relation; ``pairs`` are sampled with ``seed``."""
-    given, target = data.pairs(relation, split), model.all_relations.index(relation)
-    generator = np.random.default_rng(seed)
-    chosen = np.sort(generator.choice(len(given), min(pairs, len(given)), replace=False))
+    target, generator = model.all_relations.index(relation), np.random.default_rng(seed)
+    chosen = sample_pairs(data, relation, split, pairs, generator)
     held_out, calibration = held_out_facts(data), model.calibration[relation]
     collected: dict[str, list[np.ndarray]] = {}
     heads: list[np.ndarray] = []
     progress.start(f"Removal tests of {relation}", len(chosen))
-    for rows in _batches(chosen):
-        head, tail = given.head[rows], given.tail[rows]
+    for rows in _batches(len(chosen)):
+        head, tail = chosen.head[rows], chosen.tail[rows]
         positive = model.logits(head, tail, relation) >= 0
         if positive.any():
             assumptions = model.predictor.removable(head[positive], tail[positive], target)
             heads.append(head[positive])
             for name, value in _measure(model, assumptions, calibration, held_out, ks, generator).items():
                 collected.setdefault(name, []).append(value)
-        progress.advance(len(rows))
+        progress.advance(len(head))
     progress.done()
     if not heads:
         raise UsageError(
@@ -104,9 +99,8 @@ def measure_faithfulness(
     return Faithfulness(relation, len(head), head, values, restated, examined)
 
 
-def _batches(rows: np.ndarray) -> Iterator[np.ndarray]:
-    for start in range(0, len(rows), BATCH):
-        yield rows[start : start + BATCH]
+def _batches(count: int) -> Iterator[slice]:
+    return (slice(start, start + BATCH) for start in range(0, count, BATCH))
 
 
 def _measure(
@@ -177,13 +171,7 @@ def _one_at_a_time(assumptions: Removable, top: np.ndarray, ks: Sequence[int]) -
     chosen = top[:, : max(ks)]
     score = np.take_along_axis(assumptions.score, chosen, 1)
     before = assumptions.decide(np.ones(assumptions.score.shape, bool))
-    fall = before[:, None] - leave_one_out(assumptions, chosen)
-    found = _both_taus(score, fall, "not recognised")
-    for k in ks:
-        shown = score[:, :k] > 0
-        raised = ((fall[:, :k] < -1e-9) & shown).sum(1)
-        found[f"removal raises p, top@{k}, not recognised"] = _share(raised, shown.sum(1))
-    return found
+    return _agreement(score, before[:, None] - leave_one_out(assumptions, chosen), "not recognised", ks)
 
 
 def _not_recalled(assumptions: Removable, ks: Sequence[int]) -> dict[str, np.ndarray]:
@@ -200,11 +188,16 @@ def _not_recalled(assumptions: Removable, ks: Sequence[int]) -> dict[str, np.nda
     strongest = np.argsort(-shares, axis=1, kind="stable")[:, : max(ks)]
     before = assumptions.decide(np.ones(assumptions.score.shape, bool))
     fall = np.stack([before - assumptions.decide_without_association(column) for column in strongest.T], 1)
-    share = np.take_along_axis(shares, strongest, 1)
-    found = _both_taus(share, fall, "not recalled")
+    return _agreement(np.take_along_axis(shares, strongest, 1), fall, "not recalled", ks)
+
+
+def _agreement(score: np.ndarray, fall: np.ndarray, removal: str, ks: Sequence[int]) -> dict[str, np.ndarray]:
+    """Both τ of scores and effects, and how often one of the first K removals raises p."""
+    found = _both_taus(score, fall, removal)
     for k in ks:
-        shown = share[:, :k] > 0
-        found[f"removal raises p, top@{k}, not recalled"] = _share(((fall[:, :k] < -1e-9) & shown).sum(1), shown.sum(1))
+        shown = score[:, :k] > 0
+        raised = (fall[:, :k] < -NO_EFFECT) & shown
+        found[f"removal raises p, top@{k}, {removal}"] = _share(raised.sum(1), shown.sum(1))
     return found
 
 
@@ -310,7 +303,7 @@ def count_restated(model: CogStage, data: Dataset, relation: str, split: str = "
     """How many reasons of a whole split restate their target or its inverse, and of how many."""
     pairs, index = data.pairs(relation, split), model.all_relations.index(relation)
     backwards, restated, examined = index + len(model.all_relations), 0, 0
-    for rows in _batches(np.arange(len(pairs))):
+    for rows in _batches(len(pairs)):
         head, tail = pairs.head[rows], pairs.tail[rows]
         a = model.predictor.reasons(model.predictor.view(head, tail), index, model.calibration[relation])
         shown = a.share != 0

@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,26 +29,21 @@ def dataset_hash(data: Dataset) -> str:
 def save_dataset(data: Dataset, path: Path) -> None:
     """Write the data set's pairs and facts to ``path``."""
     about = {"relations": list(data.relations), "vocabulary_hash": data.vocabulary_hash, "n_nodes": data.n_nodes}
-    with path.open("wb") as handle:
-        np.savez_compressed(handle, about=np.array(json.dumps(about)), **_arrays(data))  # type: ignore[arg-type]
+    _write(path, about, _arrays(data))
 
 
 def load_dataset(path: Path) -> Dataset:
     """Read a data set that :func:`save_dataset` wrote."""
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            about = json.loads(str(arrays["about"]))
-            pairs = {
-                (relation, split): Pairs(*(arrays[f"{split}/{relation}/{part}"] for part in ("head", "tail", "label")))
-                for relation in about["relations"]
-                for split in SPLITS
-            }
-            facts = {
-                split: Triples(*(arrays[f"{split}/facts/{part}"] for part in ("head", "relation", "tail")))
-                for split in SPLITS
-            }
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise CogstageError(f"{path} is damaged ({error}); start the comparison in a new folder") from error
+    with _read(path) as (about, arrays):
+        pairs = {
+            (relation, split): Pairs(*(arrays[f"{split}/{relation}/{part}"] for part in ("head", "tail", "label")))
+            for relation in about["relations"]
+            for split in SPLITS
+        }
+        facts = {
+            split: Triples(*(arrays[f"{split}/facts/{part}"] for part in ("head", "relation", "tail")))
+            for split in SPLITS
+        }
     return Dataset(tuple(about["relations"]), about["vocabulary_hash"], about["n_nodes"], {}, {}, pairs, facts)
 
 
@@ -60,26 +58,36 @@ def save_populations(pairs: Populations, path: Path) -> None:
         for name, ends in groups.items():
             arrays |= {f"{relation}/{name}/head": ends[0], f"{relation}/{name}/tail": ends[1]}
     about = {"relations": list(pairs.relations), "split": pairs.split}
-    with path.open("wb") as handle:
-        np.savez_compressed(handle, about=np.array(json.dumps(about)), **arrays)  # type: ignore[arg-type]
+    _write(path, about, arrays)
 
 
 def load_populations(path: Path) -> Populations:
     """Read populations that :func:`save_populations` wrote."""
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            about = json.loads(str(arrays["about"]))
-            relations = tuple(about["relations"])
-            ends = {
-                (name, relation): (arrays[f"{relation}/{name}/head"], arrays[f"{relation}/{name}/tail"])
-                for relation in relations
-                for name in ("facts", *KINDS)
-            }
-            related = RelatedPairs(*(arrays[f"related/{part}"] for part in RELATED))
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise CogstageError(f"{path} is damaged ({error}); start the comparison in a new folder") from error
+    with _read(path) as (about, arrays):
+        relations = tuple(about["relations"])
+        ends = {
+            (name, relation): (arrays[f"{relation}/{name}/head"], arrays[f"{relation}/{name}/tail"])
+            for relation in relations
+            for name in ("facts", *KINDS)
+        }
+        related = RelatedPairs(*(arrays[f"related/{part}"] for part in RELATED))
     facts = {relation: ends.pop(("facts", relation)) for relation in relations}
     return Populations(about["split"], relations, facts, ends, related)
+
+
+def _write(path: Path, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+    with path.open("wb") as handle:
+        np.savez_compressed(handle, about=np.array(json.dumps(about)), **arrays)  # type: ignore[arg-type]
+
+
+@contextmanager
+def _read(path: Path) -> Iterator[tuple[dict[str, Any], Mapping[str, np.ndarray]]]:
+    """What :func:`_write` was given; anything odd about the file is one error."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            yield json.loads(str(arrays["about"])), arrays
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise CogstageError(f"{path} is damaged ({error}); start the comparison in a new folder") from error
 
 
 def _arrays(data: Dataset) -> dict[str, np.ndarray]:

@@ -19,7 +19,7 @@ from cogstage.evaluation.metrics import (
 from cogstage.evaluation.population_figures import kind_auroc
 from cogstage.evaluation.populations import KINDS, PopulationLogits, Populations, score_populations
 from cogstage.evaluation.ranking import RANKING, Scorer, ranks, summarise
-from cogstage.knowledge.dataset import Dataset, RankingQuestions
+from cogstage.knowledge.dataset import Dataset, Pairs, RankingQuestions
 from cogstage.statistics import interval, log_odds, replicate
 
 ALL_METRICS = (METRICS[0], BALANCED, *METRICS[1:], *RANKING, *POPULATIONS)
@@ -78,6 +78,13 @@ def measure(
         if name in values
     }
     return Measurement(metrics, probability, replicates, logits)
+
+
+def sample_pairs(data: Dataset, relation: str, split: str, most: int, rng: np.random.Generator) -> Pairs:
+    """At most ``most`` labelled pairs of a split, in their order."""
+    given = data.pairs(relation, split)
+    rows = np.sort(rng.choice(len(given), min(most, len(given)), replace=False))
+    return Pairs(given.head[rows], given.tail[rows], given.label[rows])
 
 
 def sample_questions(questions: RankingQuestions, heads: int, seed: int = 0) -> RankingQuestions:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cogstage.errors import UsageError
+from cogstage.evaluation.measure import sample_pairs
 from cogstage.evaluation.metrics import score as score_metrics
 from cogstage.knowledge.dataset import Dataset, Pairs
 from cogstage.rationale.predictor import Predictor
@@ -61,7 +62,7 @@ def stability(
     """Overlap of the top ``k`` triples between models of different seeds, on pairs drawn by ``seed``."""
     if len(models) < 2:
         raise UsageError("stability needs at least two models, trained with different seeds")
-    chosen = _sample(data, relation, pairs, seed, split)
+    chosen = sample_pairs(data, relation, split, pairs, np.random.default_rng(seed))
     generator = np.random.default_rng(seed)
     tops, chances = [], []
     for model in models:
@@ -75,7 +76,7 @@ def ablations(
     model: CogStage, data: Dataset, relation: str, pairs: int = 512, seed: int = 0, split: str = "test"
 ) -> list[Ablation]:
     """The model as it is, with uniform weights of associations, and with shuffled parameters."""
-    chosen = _sample(data, relation, pairs, seed, split)
+    chosen = sample_pairs(data, relation, split, pairs, np.random.default_rng(seed))
     variants = {
         "as trained": model.predictor,
         "uniform weights": model.predictor.uniform(),
@@ -104,12 +105,6 @@ def ablations(
         mean_fall = float(fall.mean()) if len(fall) else float("nan")
         found.append(Ablation(name, figures["f1"], figures["auroc"], mean_fall, overlap))
     return found
-
-
-def _sample(data: Dataset, relation: str, pairs: int, seed: int, split: str) -> Pairs:
-    given = data.pairs(relation, split)
-    rows = np.sort(np.random.default_rng(seed).choice(len(given), min(pairs, len(given)), replace=False))
-    return Pairs(given.head[rows], given.tail[rows], given.label[rows])
 
 
 def _top_triples(

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from cogstage.components import component, component_names
+from cogstage.evaluation.measure import sample_pairs
 from cogstage.knowledge.dataset import Dataset
 from cogstage.rationale.record import Prediction
 from cogstage.reporting import Table, interval_text
-from cogstage.statistics import interval, replicate
+from cogstage.statistics import mean_interval
 
 if TYPE_CHECKING:
     from cogstage.estimator import CogStage
@@ -91,15 +92,14 @@ def measure_records(
     model: CogStage, data: Dataset, relation: str, pairs: int = 512, seed: int = 0, split: str = "test"
 ) -> dict[str, Any]:
     """Each measure's mean over pairs of the split drawn by ``seed``, with a 95 % interval over whole heads."""
-    given = data.pairs(relation, split)
-    rows = np.sort(np.random.default_rng(seed).choice(len(given), min(pairs, len(given)), replace=False))
-    predictions = model.predict_batch(given.head[rows], given.tail[rows], relation)
+    given = sample_pairs(data, relation, split, pairs, np.random.default_rng(seed))
+    predictions = model.predict_batch(given.head, given.tail, relation)
     figures = {}
     for measure in rationale_measures():
         values = np.asarray(measure.values(predictions), np.float64)
-        mean, low, high = _mean(values, given.head[rows])
+        mean, low, high = mean_interval(values, given.head)
         figures[measure.name] = {"title": measure.title, "mean": mean, "interval": [low, high]}
-    return {"relation": relation, "pairs": len(rows), "figures": figures}
+    return {"relation": relation, "pairs": len(given), "figures": figures}
 
 
 def records_table(measured: dict[str, Any]) -> Table:
@@ -109,12 +109,3 @@ def records_table(measured: dict[str, Any]) -> Table:
     return Table(
         f"{measured['relation']}: measures over {measured['pairs']} prediction records", ("figure", "value"), rows
     )
-
-
-def _mean(values: np.ndarray, head: np.ndarray) -> tuple[float, float, float]:
-    defined = np.isfinite(values)
-    if not defined.any():
-        return float("nan"), float("nan"), float("nan")
-    value = values[defined]
-    drawn = replicate(lambda w: {"mean": (w @ value) / np.maximum(w.sum(axis=1), 1e-12)}, head[defined])
-    return float(value.mean()), *interval(drawn["mean"])
