@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from cogstage.corpus.lexicon import Entry, Lexicon
 from cogstage.errors import CogstageError, UsageError
-from cogstage.graph.build import build_graph
+from cogstage.graph.build import build_folder, build_graph
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.engines.local import LocalEngine
 from cogstage.graph.options import WINDOWS, BuildOptions, parse_lag, parse_size, parse_until, parse_window
@@ -126,7 +126,7 @@ def test_build_equals_a_count_by_hand(
         with pytest.raises(CogstageError, match=r"but no edges: no (two occur in one|patient has two)"):
             build_graph(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, options, memory=memory)
         return
-    built = build_graph(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, options, memory=memory)
+    built = build_folder(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, options, memory=memory)
     assert content(tmp_path / "graph") == (nodes, edges)
     assert (built.nodes, built.edges, built.documents) == (len(nodes), len(edges), len(some))
     assert not list(tmp_path.glob(".graph*"))
@@ -347,7 +347,7 @@ def test_bad_rows_end_the_build_or_are_counted(tmp_path: Path, row: str, message
     assert {path.name: path.read_bytes() for path in (tmp_path / "graph").iterdir()} == before
     assert not list(tmp_path.glob(".graph*"))
     bad = BadRows(skip=True)
-    built = build_graph(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, options, bad=bad)
+    built = build_folder(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, options, bad=bad)
     assert (bad.count, built.skipped, built.documents) == (1, 1, 1)
     assert Graph.load(tmp_path / "graph").made_with["skipped"] == 1
 

@@ -118,7 +118,7 @@ def build(
 ) -> None:
     """Count co-occurrences in text or coded records, and write a graph folder."""
     from cogstage.corpus.readers import reader_options
-    from cogstage.graph.build import build_graph
+    from cogstage.graph.build import build_folder
     from cogstage.graph.merge import add_documents
     from cogstage.graph.options import BuildOptions, PrivacyOptions, parse_lag, parse_size, parse_until, parse_window
     from cogstage.tables import BadRows
@@ -172,7 +172,7 @@ def build(
         "progress": progress(),
     }
     if add_to is None:
-        built = build_graph(documents, out, lexicon or None, build_options, **how)
+        built = build_folder(documents, out, lexicon or None, build_options, **how)
     else:
         built = add_documents(add_to, documents, out, lexicon or None, build_options, **how)
     say_skipped(bad)

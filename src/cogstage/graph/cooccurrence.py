@@ -16,7 +16,9 @@ import scipy.sparse as sp
 
 from cogstage.artefact import new_folder, read_folder
 from cogstage.artefact_checks import version_of
+from cogstage.choices import FrameLibrary
 from cogstage.errors import CogstageError, UsageError
+from cogstage.frames import to_frame
 from cogstage.graph.edges import Edges
 from cogstage.graph.folder import EDGES, EXAMPLES, ORDER, ORDER_COLUMNS, read_columns, write_edges
 from cogstage.graph.kept_examples import Examples
@@ -185,6 +187,57 @@ class Graph:
             for at in range(0, len(array), CHUNK):
                 digest.update(np.ascontiguousarray(array[at : at + CHUNK].astype(kind)).tobytes())
         return digest.hexdigest()
+
+    def to_frame(self, library: FrameLibrary = "pandas") -> Any:
+        """Return the edges as a table.
+
+        Parameters
+        ----------
+        library
+            "pandas", "polars" or "pyarrow".
+
+        Returns
+        -------
+        pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            Keys of source and target, and the count, as :func:`import_edges` reads them.
+        """
+        terms = pa.array(self.vocabulary.term, pa.string())
+        ends = [terms.take(pa.array(end)) for end in (self.source, self.target)]
+        return to_frame(pa.table([*ends, pa.array(self.count)], ["source", "target", "count"]), library)
+
+    def to_networkx(self) -> Any:
+        """Return the graph for NetworkX.
+
+        Returns
+        -------
+        networkx.Graph
+            Nodes are keys with ``name``, ``type`` and ``count``; edges have ``count`` and, as ``weight``, their PPMI.
+        """
+        import networkx
+
+        words, ppmi = self.vocabulary, self.ppmi()
+        weights = np.asarray(ppmi[self.source, self.target]).ravel().tolist()
+        graph = networkx.Graph()
+        about = zip(words.term, words.name, words.type, words.count.tolist(), strict=True)
+        graph.add_nodes_from((term, {"name": name, "type": kind, "count": n}) for term, name, kind, n in about)
+        ends = ([words.term[node] for node in end.tolist()] for end in (self.source, self.target))
+        edges = zip(*ends, self.count.tolist(), weights, strict=True)
+        graph.add_edges_from((one, other, {"count": n, "weight": weight}) for one, other, n, weight in edges)
+        return graph
+
+    def to_edge_index(self) -> tuple[Any, Any]:
+        """Return the graph for PyTorch Geometric.
+
+        Returns
+        -------
+        tuple of torch.Tensor
+            Edge index, int64 (2, 2E) with both directions of each edge, and its counts, float32 (2E,).
+        """
+        import torch
+
+        ends = np.stack([np.concatenate([self.source, self.target]), np.concatenate([self.target, self.source])])
+        weight = np.tile(self.count.astype(np.float32), 2)
+        return torch.from_numpy(ends.astype(np.int64)), torch.from_numpy(weight)
 
     def save(self, path: Path | str, made_with: Mapping[str, Any] | None = None) -> None:
         """Write the graph folder with a release report.
