@@ -1,6 +1,6 @@
 """What survives a private release: edges, and the AUROC of PPMI, on a simulated hospital of five sites.
 
-    python -m benchmarks private_release [--quick]
+    python -m benchmarks private_release
 
 M is chosen by ``best_pairs`` from another simulated hospital, as one would choose it from public data. *Central* adds
 noise once to the sum of all sites, which is what `cogstage federate` gives; *local* adds noise at every site and merges
@@ -122,7 +122,7 @@ def _row(
     title: str, exact: Graph, graphs: list[Graph], hospital: Hospital, pairs: np.ndarray, label: np.ndarray
 ) -> dict[str, object]:
     """Share of the exact graph's edges and of their counts, and AUROC."""
-    weight = {pair: count for pair, count in _edges(exact)}
+    weight = dict(_edges(exact))
     kept = [[weight[pair] for pair, _ in _edges(graph)] for graph in graphs]
     return {
         "release": title,
