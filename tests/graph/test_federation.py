@@ -24,8 +24,16 @@ from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.federation import masking
 from cogstage.graph.federation.coordinator import close_round, sum_round
 from cogstage.graph.federation.messages import Identity
+from cogstage.graph.federation.rounds import (
+    AgreedTerm,
+    concepts_of,
+    read_round,
+    start_round,
+    terms_of,
+    to_graph,
+    to_vector,
+)
 from cogstage.graph.federation.rounds import Round as Description
-from cogstage.graph.federation.rounds import Term, read_round, start_round, terms_of, to_graph, to_vector
 from cogstage.graph.federation.site import take_step
 from cogstage.graph.merge import merge_folders
 from cogstage.graph.options import BuildOptions
@@ -59,7 +67,7 @@ class Round:
         self.folder, self.hospital = tmp_path / "round", hospital
         self.identity = {name: Identity.create(tmp_path / f"{name}.key") for name in (*NAMES, "coordinator")}
         sites = {name: self.identity[name].public for name in NAMES}
-        terms = terms_of(hospital / "lexicon.tsv", is_lexicon=True)
+        terms = concepts_of(hospital / "lexicon.tsv")
         start_round(self.folder, self.identity["coordinator"], sites, terms, threshold)
 
     def step(self, *names: str) -> list[str]:
@@ -283,7 +291,9 @@ def test_vectors_keep_every_count(rows: list[tuple[int, int, int]], order: bool)
     vocabulary = Vocabulary(words, words, words, ("",) * 7, np.arange(1, 8))
     cells = np.stack([count % 7, count % 5, count % 3], 1).astype(np.int32) if order else None
     graph = Graph(vocabulary, source, target, count, {"documents": 9}, cells)
-    about = Description(Path("."), "", {}, "", b"", 2, tuple(Term(word, word, word, "") for word in sorted(words)))
+    about = Description(
+        Path("."), "", {}, "", b"", 2, tuple(AgreedTerm(word, word, word, "") for word in sorted(words))
+    )
     back = to_graph(to_vector(graph, about)[0], about, {})
     assert back.vocabulary.term == tuple(sorted(words))
     assert back.made_with["documents"] == 9

@@ -9,7 +9,6 @@ import typer
 from cogstage.cli import options
 from cogstage.cli.app import CommandGroup
 from cogstage.cli.console import report_graph
-from cogstage.cli.graph_release import PRIVATE
 from cogstage.cli.options import argument, input_option, privacy_option
 from cogstage.errors import UsageError
 
@@ -35,31 +34,25 @@ def start(
     folder: Path = ROUND,
     identity: Path = IDENTITY,
     site: list[str] = input_option(..., "--site", help="Site and its public key; repeat for each.", metavar="NAME=KEY"),
-    lexicon: Path | None = input_option(
-        None,
-        "--lexicon",
-        "-l",
-        help="Lexicon of all sites; its concepts are the vocabulary of the round.",
-        metavar="TABLE",
+    lexicon: list[str] | None = options.lexicon("Lexicon table; its concepts are the nodes of the round."),
+    nodes: Path | None = input_option(
+        None, help="Nodes of the round instead: a table (term, concept, name, type) or a graph folder.", metavar="TABLE"
     ),
-    terms: Path | None = input_option(
-        None, help="Vocabulary of the round instead: a table (term, concept, name, type) or a graph.", metavar="TABLE"
-    ),
-    threshold: int | None = privacy_option(
+    least_sites: int | None = privacy_option(
         None, help="Number of sites that must stay (default: more than two thirds).", metavar="N"
     ),
 ) -> None:
     """Start a round as its coordinator."""
     from cogstage.graph.federation.messages import Identity
-    from cogstage.graph.federation.rounds import start_round, terms_of
+    from cogstage.graph.federation.rounds import concepts_of, start_round, terms_of
 
     sites = {name: key for name, _, key in (text.partition("=") for text in site)}
-    vocabulary = terms or lexicon
-    if vocabulary is None or (terms and lexicon):
-        raise UsageError("a round needs either `lexicon` or `terms`")
+    if (nodes is None) == (not lexicon):
+        raise UsageError("a round needs either `lexicon` or `nodes`")
     if len(sites) < len(site):
         raise UsageError("`site` names a site twice")
-    about = start_round(folder, Identity.read(identity), sites, terms_of(vocabulary, terms is None), threshold)
+    terms = concepts_of(lexicon or []) if nodes is None else terms_of(nodes)
+    about = start_round(folder, Identity.read(identity), sites, terms, least_sites)
     typer.echo(
         f"{folder}: {len(about.sites)} sites, {about.threshold} must stay, {len(about.terms):,} terms; "
         f"fingerprint {about.fingerprint}"
@@ -96,7 +89,7 @@ def add_up(
     out: Path = options.out("Output folder; an existing graph is replaced."),
     private: str | None = privacy_option(
         None,
-        help=f"Add noise once to the sum of graphs built with --pairs-per-patient: {PRIVATE}",
+        help="Release with differential privacy: noise is added once, to the sum.",
         metavar="EPS,DELTA,M",
     ),
     as_json: bool = options.as_json(),

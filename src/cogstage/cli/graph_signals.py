@@ -23,7 +23,7 @@ def signals(
         3, "--min-cases", min=1, help="Leave out pairs that were counted fewer times.", metavar="N"
     ),
     top: int = options.top(20),
-    out: Path | None = options.out("Write all pairs to this table (.tsv or .csv).", None, "TABLE"),
+    out: Path | None = options.out("Output file, a table of all pairs (.tsv or .csv).", None, "FILE"),
     as_json: bool = options.as_json(),
 ) -> None:
     """Compare counts with expected ones: ROR, PRR, IC and EBGM with intervals, chi-square, observed/expected.

@@ -20,6 +20,7 @@ from cogstage.graph.federation.masking import new_key, public_key
 from cogstage.graph.federation.messages import SECRET, Identity, canonical, read_json, read_message, write_message
 from cogstage.graph.merge import SAME, TOTALS
 from cogstage.graph.vocabulary import Vocabulary
+from cogstage.input_files import Paths
 from cogstage.tables import read_rows
 
 ROUND, PRESENT = "round.json", "present.json"
@@ -30,7 +31,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,40}")
 
 
 @dataclass(frozen=True)
-class Term:
+class AgreedTerm:
     """An agreed node."""
 
     term: str
@@ -40,7 +41,7 @@ class Term:
     synonyms: tuple[str, ...] = ()
 
     @classmethod
-    def from_json(cls, row: Any) -> Term:
+    def from_json(cls, row: Any) -> AgreedTerm:
         """Read what ``astuple`` wrote."""
         term, concept, name, kind, synonyms = row
         return cls(str(term), str(concept), str(name), str(kind), tuple(map(str, synonyms)))
@@ -56,7 +57,7 @@ class Round:
     coordinator: str  # public identity key
     seal_key: bytes  # public key under which shares are revealed to the coordinator
     threshold: int  # sites that must stay for a sum
-    terms: tuple[Term, ...]  # sorted
+    terms: tuple[AgreedTerm, ...]  # sorted
 
     @property
     def fingerprint(self) -> str:
@@ -107,7 +108,11 @@ class Round:
 
 
 def start_round(
-    folder: Path, identity: Identity, sites: Mapping[str, str], terms: Sequence[Term], threshold: int | None = None
+    folder: Path,
+    identity: Identity,
+    sites: Mapping[str, str],
+    terms: Sequence[AgreedTerm],
+    threshold: int | None = None,
 ) -> Round:
     """Describe a new round in ``folder``."""
     threshold = 2 * len(sites) // 3 + 1 if threshold is None else threshold
@@ -117,7 +122,7 @@ def start_round(
     if len(set(keys)) < len(keys) or not all(re.fullmatch(r"[0-9a-f]{64}", key) for key in keys):
         raise UsageError("every `site` needs a public key of its own: what `cogstage federate identity` prints")
     if not len(sites) < 2 * threshold <= 2 * len(sites):
-        raise UsageError(f"`threshold` must be more than half of the {len(sites)} sites")
+        raise UsageError(f"`least_sites` must be more than half of the {len(sites)} sites")
     if (folder / ROUND).exists():
         raise UsageError(f"{folder / ROUND} exists; start a new round in another folder")
     rows = sorted(terms, key=lambda row: row.term)
@@ -144,7 +149,7 @@ def read_round(folder: Path) -> Round:
     try:
         named = str(read_json(path)["body"]["coordinator"])
         body = read_message(path, named, None, "round", COORDINATOR)
-        terms = tuple(map(Term.from_json, body["terms"]))
+        terms = tuple(map(AgreedTerm.from_json, body["terms"]))
         sites = {str(name): str(key) for name, key in body["sites"].items()}
         round_id = hashlib.sha256(canonical(body)).hexdigest()
         seal_key = bytes.fromhex(body["seal_key"])
@@ -156,31 +161,31 @@ def read_round(folder: Path) -> Round:
     return read
 
 
-def terms_of(path: Path, is_lexicon: bool = False) -> list[Term]:
-    """The terms of a graph folder or a table (term, concept, name, type); of a lexicon, its concepts."""
-    if is_lexicon:
-        return _concepts_of(Lexicon.read([path]))
+def terms_of(path: Path) -> list[AgreedTerm]:
+    """The terms of a graph folder or a table (term, concept, name, type)."""
     if path.is_dir():
         words = Graph.load(path).vocabulary
         synonyms: dict[int, list[str]] = {}
         for text, node in words.synonyms:
             synonyms.setdefault(node, []).append(text)
         nodes = enumerate(zip(words.term, words.concept, words.name, words.type, strict=True))
-        return [Term(*row, tuple(sorted(synonyms.get(node, ())))) for node, row in nodes]
+        return [AgreedTerm(*row, tuple(sorted(synonyms.get(node, ())))) for node, row in nodes]
     terms = []
     for row in read_rows(path, ["term"], ["concept", "name", "type"]):
         term = str(row["term"])
-        terms.append(Term(term, str(row["concept"] or term), str(row["name"] or term), str(row["type"] or "")))
+        terms.append(AgreedTerm(term, str(row["concept"] or term), str(row["name"] or term), str(row["type"] or "")))
     return terms
 
 
-def _concepts_of(lexicon: Lexicon) -> list[Term]:
+def concepts_of(paths: Paths) -> list[AgreedTerm]:
+    """The concepts of a lexicon; their terms are synonyms."""
+    lexicon = Lexicon.read(paths)
     synonyms: dict[int, set[str]] = {}
     for term, text in enumerate(lexicon.terms):
         for concept in lexicon.term_concepts[lexicon.concept_starts[term] : lexicon.concept_starts[term + 1]].tolist():
             synonyms.setdefault(concept, set()).add(text)
     rows = zip(lexicon.concepts, lexicon.concept_names, lexicon.concept_types, strict=True)
-    return [Term(key, key, name, kind, tuple(sorted(synonyms[at]))) for at, (key, name, kind) in enumerate(rows)]
+    return [AgreedTerm(key, key, name, kind, tuple(sorted(synonyms[at]))) for at, (key, name, kind) in enumerate(rows)]
 
 
 def state_file(identity: Identity, round_id: str) -> Path:
