@@ -84,10 +84,11 @@ def _check_counted(keys: Mapping[str, Mapping[str, Any]], own: str, graph: Graph
                 )
 
 
-def _seal_key(about: Round, state: Mapping[str, str], own: str, other: str, public: str, use: str) -> bytes:
-    """The key of a sealed box from one site to another (or the coordinator)."""
-    names = (own, other) if use == "from" else (other, own)
-    return masking.agreed_key(bytes.fromhex(state["seal_key"]), bytes.fromhex(public), about.id, "box", *names)
+def _box_key(about: Round, state: Mapping[str, str], public: str, sender: str, receiver: str) -> bytes:
+    """The key of the sealed box from one site to another; ``public`` is the key of the site that is not this one."""
+    return masking.agreed_key(
+        bytes.fromhex(state["seal_key"]), bytes.fromhex(public), about.id, "box", sender, receiver
+    )
 
 
 def _send_shares(
@@ -102,7 +103,7 @@ def _send_shares(
         if site == own:
             state["own_share"] = share
         else:
-            key = _seal_key(about, state, own, site, keys[site]["seal_key"], "from")
+            key = _box_key(about, state, keys[site]["seal_key"], own, site)
             boxes[site] = masking.seal(key, json.dumps(share).encode())
     write_text(state_file(identity, about.id), to_json(state), SECRET)
     write_message(about.file("shares", own), identity, about.id, "shares", own, {"boxes": boxes})
@@ -155,7 +156,7 @@ def _reveal(
     for site in sorted(about.sites):
         share = state["own_share"]
         if site != own:
-            key = _seal_key(about, state, own, site, keys[site]["seal_key"], "to")
+            key = _box_key(about, state, keys[site]["seal_key"], site, own)
             share = json.loads(
                 masking.unseal(key, str(shares[site]["boxes"].get(own)), str(about.file("shares", site)))
             )
