@@ -90,7 +90,7 @@ def margins_of(graph: Graph) -> Margins:
     [
         (BuildOptions(window=None, per="patient"), 60, 20, "patients"),
         (BuildOptions(window=1), 120, 40, "1d windows"),
-        (BuildOptions(window=None, per="patient", suppress_below=11), 60, 20, "patients; counts below 11 suppressed"),
+        (BuildOptions(window=None, per="patient", suppress_below=10), 60, 20, "patients; counts below 10 suppressed"),
     ],
 )
 def test_margins_are_the_graphs_own(tmp_path: Path, options: BuildOptions, total: int, both: int, basis: str) -> None:

@@ -17,7 +17,7 @@ from cogstage.cli.main import app
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.build import build_graph
 from cogstage.graph.cooccurrence import Graph
-from cogstage.graph.ledger import Budget, Entry, Ledger, charge, read_ledger, spent_epsilon
+from cogstage.graph.ledger import Budget, Ledger, LedgerEntry, charge, read_ledger, spent_epsilon
 from cogstage.graph.mechanism import appearance, mechanism_for
 from cogstage.graph.options import BuildOptions, PrivacyOptions
 from cogstage.graph.releasing import private_release, release_folder
@@ -149,7 +149,7 @@ def test_the_ledger_refuses_what_exceeds_its_budget(bounded: Path, tmp_path: Pat
     assert not (tmp_path / f"r{made}").exists()
     assert ledger.stat().st_mode & 0o777 == 0o600
     with pytest.raises(UsageError, match=r"has the budget 2\.5,1e-05"):
-        charge(ledger, Entry("x", private), Budget(30, 1e-5))
+        charge(ledger, LedgerEntry("x", private), Budget(30, 1e-5))
 
 
 def test_a_private_graph_is_charged_once(bounded: Path, tmp_path: Path) -> None:

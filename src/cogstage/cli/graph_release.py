@@ -12,12 +12,19 @@ from cogstage.cli.console import print_json, progress, report_graph
 from cogstage.cli.options import argument, model_option, privacy_option
 from cogstage.errors import CogstageError
 
-PRIVATE = "EPS,DELTA,M, or EPS,DELTA,M,laplace, as for `graph build`."
-
 
 def audit(
-    private: str = privacy_option(..., "--private", help=PRIVATE, metavar="EPS,DELTA,M"),
-    order: bool = privacy_option(False, "--order", help="Audit a release with the order in time."),
+    private: str = privacy_option(
+        ...,
+        "--private",
+        help="Release with differential privacy; the kind of release to audit.",
+        metavar="EPS,DELTA,M",
+    ),
+    order: bool = privacy_option(
+        False,
+        "--order",
+        help="Also count which of two terms came first in each patient; audits such a release.",
+    ),
     releases: int = model_option(
         10_000, min=100, help="Number of releases with a patient, and as many without.", metavar="N"
     ),
@@ -49,7 +56,9 @@ def release(
     graph: Path = argument(..., help="Graph folder.", metavar="GRAPH"),
     out: Path = options.out("Output folder; an existing graph is replaced."),
     private: str | None = privacy_option(
-        None, help=f"Add noise to a graph built with --pairs-per-patient M: {PRIVATE}", metavar="EPS,DELTA,M"
+        None,
+        help="Release with differential privacy: adds noise to a graph built with --pairs-per-patient.",
+        metavar="EPS,DELTA,M",
     ),
     ledger: Path | None = privacy_option(
         None, help="Ledger of all releases of these patients (default: GRAPH.ledger.json).", metavar="FILE"

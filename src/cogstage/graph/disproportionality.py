@@ -75,18 +75,54 @@ def disproportionality(both: np.ndarray, first: np.ndarray, second: np.ndarray, 
 
     ``both`` units have the two terms, ``first`` and ``second`` have each, of ``total``.
     """
+    one_stratum = np.stack([np.asarray(x, np.float64) for x in (both, first, second)])[:, None]
+    return stratified(one_stratum[0], one_stratum[1], one_stratum[2], np.array([float(total)]))
+
+
+def expected_counts(first: np.ndarray, second: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """How many units would have both terms if they were independent in every stratum: (K, M), (K,) -> (M,)."""
+    result: np.ndarray = (first * second / total[:, None]).sum(0)
+    return result
+
+
+def stratified(both: np.ndarray, first: np.ndarray, second: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """:func:`disproportionality` over K strata: (K, M) counts and (K,) totals -> (M, 3, 3).
+
+    Mantel-Haenszel estimates of both ratios, with the variances of Robins, Breslow and Greenland (1986) and of
+    Greenland and Robins (1985); of one stratum, they are the plain ratios. The expected counts of IC are summed.
+    """
     from scipy.special import gammaincinv
 
-    a, n1, n2 = (np.asarray(x, np.float64) for x in (both, first, second))
-    cells = np.stack([a, n1 - a, n2 - a, total - n1 - n2 + a], 1)
-    sound = (a > 0) & (cells >= 0).all(1)
+    cells = np.stack([both, first - both, second - both, total[:, None] - first - second + both], 2)
+    sound = (both.sum(0) > 0) & (cells >= 0).all((0, 2))
     cells = np.where(sound[:, None], cells, 1.0)
-    expected = (cells[:, 0] + cells[:, 1]) * (cells[:, 0] + cells[:, 2]) / cells.sum(1)
-    ic = np.log2(np.stack([cells[:, 0] + 0.5, *(gammaincinv(cells[:, 0] + 0.5, p) for p in (0.025, 0.975))], 1))
+    size = cells.sum(2, keepdims=True)
+    expected = ((cells[..., 0] + cells[..., 1]) * (cells[..., 0] + cells[..., 2]) / size[..., 0]).sum(0)
+    seen = cells[..., 0].sum(0)
+    ic = np.log2(np.stack([seen + 0.5, *(gammaincinv(seen + 0.5, p) for p in (0.025, 0.975))], 1))
     ic = ic - np.log2(expected + 0.5)[:, None]
-    a, b, c, d = (cells + 0.5 * (cells == 0).any(1)[:, None]).T
-    ror, prr = np.log(a * d / (b * c)), np.log(a / (a + b)) - np.log(c / (c + d))
-    of_ror, of_prr = np.sqrt(1 / a + 1 / b + 1 / c + 1 / d), np.sqrt(1 / a - 1 / (a + b) + 1 / c - 1 / (c + d))
-    ratios = [np.exp(np.stack([x, x - Z * s, x + Z * s], 1)) for x, s in ((ror, of_ror), (prr, of_prr))]
+    along, across = (cells[..., i] * cells[..., j] for i, j in ((0, 3), (1, 2)))
+    empty = (along.sum(0) == 0) | (across.sum(0) == 0)
+    cells = cells + 0.5 * empty[:, None]
+    ratios = [np.exp(np.stack([x, x - Z * s, x + Z * s], 1)) for x, s in (_odds_ratio(cells), _risk_ratio(cells))]
     result: np.ndarray = np.where(sound[:, None, None], np.stack([*ratios, ic], 1), np.nan)
     return result
+
+
+def _odds_ratio(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Logarithm of the pooled odds ratio and its standard error, from cells (K, M, 4)."""
+    a, b, c, d = np.moveaxis(cells, 2, 0)
+    n = a + b + c + d
+    r, s, p, q = a * d / n, b * c / n, (a + d) / n, (b + c) / n
+    rs, ss = r.sum(0), s.sum(0)
+    variance = (p * r).sum(0) / (2 * rs**2) + (p * s + q * r).sum(0) / (2 * rs * ss) + (q * s).sum(0) / (2 * ss**2)
+    return np.log(rs / ss), np.sqrt(variance)
+
+
+def _risk_ratio(cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Logarithm of the pooled risk ratio and its standard error."""
+    a, b, c, d = np.moveaxis(cells, 2, 0)
+    n = a + b + c + d
+    r, s = (a * (c + d) / n).sum(0), (c * (a + b) / n).sum(0)
+    variance = (((a + c) * (a + b) * (c + d) - a * c * n) / n**2).sum(0) / (r * s)
+    return np.log(r / s), np.sqrt(variance)

@@ -55,7 +55,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """One release; a private one has ``private``, a suppressed one the threshold ``below`` and the graph's hash."""
 
     out: str
@@ -69,7 +69,7 @@ class Entry:
         return {key: value for key, value in asdict(self).items() if value}
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Entry:
+    def from_json(cls, values: dict[str, Any]) -> LedgerEntry:
         """Read what :meth:`as_json` gives."""
         private = values.get("private")
         return cls(**{**values, "private": PrivacyOptions(**private) if private else None})
@@ -80,13 +80,13 @@ class Ledger:
     """All releases of the same patients."""
 
     budget: Budget
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[LedgerEntry, ...] = ()
 
     def spent(self) -> float:
         """The ε of all private releases together, at the δ of the budget."""
         return spent_epsilon([(e.private, e.order) for e in self.entries if e.private is not None], self.budget.delta)
 
-    def with_entry(self, entry: Entry) -> Ledger:
+    def with_entry(self, entry: LedgerEntry) -> Ledger:
         """The ledger with one more release; raise if it must not be made."""
         if entry.hash and entry.hash in {each.hash for each in self.entries}:
             return self  # the same counts again reveal nothing new
@@ -134,7 +134,7 @@ def _accounted(divergence: np.ndarray, appear: float, delta: float) -> float:
     return max(0.0, float(needed.min())) - math.log1p(-appear)
 
 
-def charge(path: Path, entry: Entry, budget: Budget | None) -> Ledger:
+def charge(path: Path, entry: LedgerEntry, budget: Budget | None) -> Ledger:
     """Add a release to a ledger file before it is made, or raise and leave the file as it is.
 
     The first release sets the ``budget``; a later one may leave it out, but not change it.
@@ -162,6 +162,6 @@ def read_ledger(path: Path) -> Ledger:
         about = json.loads(path.read_text(encoding="utf-8"))
         if about["kind"] != "ledger":
             raise ValueError("kind")
-        return Ledger(Budget(**about["budget"]), tuple(Entry.from_json(each) for each in about["releases"]))
+        return Ledger(Budget(**about["budget"]), tuple(LedgerEntry.from_json(each) for each in about["releases"]))
     except (OSError, ValueError, KeyError, TypeError, UsageError) as error:
         raise CogstageError(f"{path} is not a ledger of releases ({error})") from None

@@ -10,7 +10,7 @@ import numpy as np
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.edges import Edges
-from cogstage.graph.ledger import Budget, Entry, Ledger, charge
+from cogstage.graph.ledger import Budget, Ledger, LedgerEntry, charge
 from cogstage.graph.mechanism import mechanism_for
 from cogstage.graph.noise import Randomness
 from cogstage.graph.options import PrivacyOptions
@@ -63,7 +63,7 @@ def release_folder(
         if private is None:
             raise UsageError(f"{path} has exact counts; set `private`, such as 1,1e-6,{made['pairs_per_patient']}")
         released = private_release(graph, private)
-        return released, _enter(released, Entry(str(out), private, order), out, ledger, budget)
+        return released, _enter(released, LedgerEntry(str(out), private, order), out, ledger, budget)
     if private is not None:
         raise UsageError(f"{path} was not built with `pairs_per_patient`, so no noise can be added")
     if (given := made.get("private")) is not None:
@@ -72,15 +72,15 @@ def release_folder(
             raise CogstageError(f"{path} is a merge of releases, or has noise from a known seed; release its parts")
         noise = "laplace" if "aplace" in given["noise"] else "gaussian"
         options = PrivacyOptions(given["epsilon"], given["delta"], given["pairs"], noise)  # type: ignore[arg-type]
-        return graph, _enter(graph, Entry(str(out), options, order, 0, graph.hash), out, ledger, budget)
+        return graph, _enter(graph, LedgerEntry(str(out), options, order, 0, graph.hash), out, ledger, budget)
     if below := made.get("suppress_below"):
-        return graph, _enter(graph, Entry(str(out), None, order, below, graph.hash), out, ledger, budget)
+        return graph, _enter(graph, LedgerEntry(str(out), None, order, below, graph.hash), out, ledger, budget)
     raise CogstageError(
         f"{path} has exact counts; build it with `suppress_below`, `private` or `pairs_per_patient` to release it"
     )
 
 
-def _enter(graph: Graph, entry: Entry, out: Path, ledger: Path, budget: Budget | None) -> Ledger:
+def _enter(graph: Graph, entry: LedgerEntry, out: Path, ledger: Path, budget: Budget | None) -> Ledger:
     charged = charge(ledger, entry, budget)
     replace(graph, examples_file=None).save(out)
     return charged
