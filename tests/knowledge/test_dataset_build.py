@@ -281,3 +281,16 @@ def test_a_relation_cannot_name_a_folder_outside(tmp_path: Path, name: str) -> N
     write_meta(tmp_path / "data", "dataset", {})  # whoever made the folder also made its hashes
     with pytest.raises(CogstageError, match="is not a valid file name"):
         Dataset.load(tmp_path / "data")
+
+
+def test_the_build_warns_of_the_negatives_that_were_chosen(tmp_path: Path) -> None:
+    """Those about other kinds of negatives are in the report alone."""
+    graph, facts = popular_world(facts=1500)
+    for chosen in get_args(NegativeKind):
+        leakage = build_dataset(graph, facts, tmp_path / chosen, negatives=chosen).leakage
+        warned = [line for line in leakage["warnings"] if "negatives:" in line]
+        assert all(f", {chosen} negatives:" in line for line in warned)
+        assert not any(f", {chosen} negatives:" in line for line in leakage["warnings about other negatives"])
+        assert len(warned) + len(leakage["warnings about other negatives"]) == 6  # three kinds, two relations
+        text = (tmp_path / chosen / "leakage.txt").read_text()
+        assert all(line in text for line in (*warned, *leakage["warnings about other negatives"]))

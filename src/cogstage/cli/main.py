@@ -24,6 +24,7 @@ from cogstage.cli import (
     mcp,
     panels,
     report,
+    review,
     serve,
     study,
     train,
@@ -51,6 +52,7 @@ app.command("compare", rich_help_panel=panels.TRAINING)(compare.compare)
 app.command("explain", rich_help_panel=panels.ANSWERS)(explain.explain)
 app.command("discover", rich_help_panel=panels.ANSWERS)(explain.discover)
 app.command("cases", rich_help_panel=panels.ANSWERS)(explain.cases)
+app.command("review", rich_help_panel=panels.ANSWERS)(review.review)
 app.command("report", rich_help_panel=panels.SHARING)(report.report)
 app.command("serve", rich_help_panel=panels.SHARING)(serve.serve)
 app.command("mcp", rich_help_panel=panels.SHARING)(mcp.mcp)

@@ -60,7 +60,10 @@ def create_server(service: Service) -> MCPServer[Any]:
         """Find terms of the vocabulary by name, synonym, part of a name, or misspelt name."""
         terms = service.terms(query, limit)
         return {
-            "terms": [{"key": t.key, "name": t.name, "type": t.type, "count": n} for t, n in terms],
+            "terms": [
+                {"key": m.term.key, "name": m.term.name, "type": m.term.type, "count": m.count, "matched": m.matched}
+                for m in terms
+            ],
             "relations": list(service.relations),
         }
 

@@ -102,6 +102,7 @@ class Access:
                     "case_key": placed.case_key,
                     "set_order": " ".join(placed.set_order),
                     "bare": placed.bare,
+                    "evidence_only": placed.evidence_only,
                 }
                 for placed in place_cases(self._study, number, secret)
             ],
@@ -109,7 +110,7 @@ class Access:
         return Invitation(person, ticket.text)
 
     def introduce(self, reviewer_id: str, specialty: str, years: str) -> None:
-        """Keep that a reviewer agreed to take part, and what they said of themselves; both answers may be empty."""
+        """Keep that a reviewer agreed to take part, and their profile; both answers may be empty."""
         specialty = "".join(c for c in " ".join(specialty.split()) if c.isprintable())[:200]
         years = years.strip()
         if years and not (years.isascii() and years.isdecimal() and len(years) < 4 and int(years) <= LONGEST_PRACTICE):

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-from cogstage.choices import JudgedBy, ProtocolName, check_choice
+from cogstage.choices import JudgedBy, PlantedBias, ProtocolName, check_choice
 from cogstage.errors import UsageError
 from cogstage.relations import inverse, is_inverse
 from cogstage.study.protocol import (
@@ -36,6 +36,8 @@ class StudyOptions:
     protocol: ProtocolName = (
         "sets"  # "sets" compares the reasons of sources, "crossover" judging with and without reasons
     )
+    evidence_arm: bool = False  # crossover: a third arm shows the reasons without the prediction
+    planted_bias: PlantedBias = "none"  # crossover: whether all wrong predictions say yes (overcalls) or no
     pairs_per_reviewer: int = 20  # crossover: pairs that each reviewer judges, half of them wrongly predicted
     cases: int = 30  # sets: correctly predicted positives, as in the paper
     false_positives: int = 0  # pairs predicted positive that are negatives
@@ -61,7 +63,7 @@ def draw_study(sources: Sequence[Source], labels: Mapping[Pair, int], options: S
         known.update(source.labels)
     known.update(labels)
     facts = known_facts(sources)
-    by_outcome = _sort_pairs(sources, known, options, facts)
+    by_outcome, same_sets = _sort_pairs(sources, known, options, facts)
     rng = random.Random(options.seed)
     drawn: list[tuple[Pair, str]] = []
     for outcome, number in _wanted(options).items():
@@ -69,7 +71,8 @@ def draw_study(sources: Sequence[Source], labels: Mapping[Pair, int], options: S
         if len(there) < number:
             raise UsageError(
                 f"the study needs {number} {outcome.replace('_', ' ')}s of {_judges(options)}, but the sources "
-                f"share only {len(there)} labelled ones with reasons; use fewer cases or more predictions"
+                f"share only {len(there)} labelled ones with reasons{_left_out(same_sets)}; use fewer cases or more "
+                "predictions"
             )
         drawn += [(pair, outcome) for pair in rng.sample(there, number)]
     rng.shuffle(drawn)
@@ -85,19 +88,25 @@ def draw_study(sources: Sequence[Source], labels: Mapping[Pair, int], options: S
         seed=options.seed,
         sources=tuple(source.name for source in sources),
         per_set=options.per_set,
-        without_rationales=options.pairs_per_reviewer // 2
+        without_rationales=options.pairs_per_reviewer // (3 if options.evidence_arm else 2)
         if options.protocol == "crossover"
         else options.without_rationales,
         cases=tuple(cases),
         protocol=options.protocol,
         consent=options.consent.strip(),
         contact=" ".join(options.contact.split()),
+        same_sets_left_out=same_sets,
+        evidence_arm=options.evidence_arm,
+        planted_bias=options.planted_bias,
     )
 
 
 def _wanted(options: StudyOptions) -> dict[str, int]:
     if options.protocol == "crossover":
-        return dict.fromkeys(OUTCOMES, options.pairs_per_reviewer // CELLS)
+        cell = options.pairs_per_reviewer // CELLS
+        overcalls = {"none": cell, "overcalls": 2 * cell, "undercalls": 0}[options.planted_bias]
+        wrong = {"false_positive": overcalls, "false_negative": 2 * cell - overcalls}
+        return {outcome: wrong.get(outcome, cell) for outcome in OUTCOMES}
     return {
         "true_positive": options.cases + options.without_rationales,
         "false_positive": options.false_positives,
@@ -108,10 +117,14 @@ def _wanted(options: StudyOptions) -> dict[str, int]:
 def _check(options: StudyOptions) -> None:
     check_choice("protocol", options.protocol, ProtocolName)
     check_choice("judged_by", options.judged_by, JudgedBy)
+    check_choice("planted_bias", options.planted_bias, PlantedBias)
+    if options.protocol != "crossover" and (options.evidence_arm or options.planted_bias != "none"):
+        raise UsageError("`evidence_arm` and `planted_bias` are for the protocol crossover only")
     if options.protocol == "crossover":
-        if options.pairs_per_reviewer < 2 * CELLS or options.pairs_per_reviewer % CELLS:
+        cells = 3 * CELLS if options.evidence_arm else CELLS
+        if options.pairs_per_reviewer < 2 * CELLS or options.pairs_per_reviewer % cells:
             raise UsageError(
-                f"`pairs_per_reviewer` must be a multiple of {CELLS}, 8 or more, not {options.pairs_per_reviewer}"
+                f"`pairs_per_reviewer` must be a multiple of {cells}, 8 or more, not {options.pairs_per_reviewer}"
             )
         if options.repeats or options.without_rationales or options.false_positives or options.false_negatives:
             raise UsageError(
@@ -135,11 +148,19 @@ def _judges(options: StudyOptions) -> str:
     return "all sources" if options.judged_by == "all" else "the first source"
 
 
+def _left_out(same_sets: int) -> str:
+    return f" ({same_sets} more have two sets with the same reasons)" if same_sets else ""
+
+
 def _sort_pairs(
     sources: Sequence[Source], known: Mapping[Pair, int], options: StudyOptions, facts: Set[Pair]
-) -> dict[str, list[Pair]]:
-    """Pairs that every source explains, by outcome, in a stable order; mixed outcomes are left out."""
-    found: dict[str, list[Pair]] = {outcome: [] for outcome in OUTCOMES}
+) -> tuple[dict[str, list[Pair]], int]:
+    """Pairs that every source explains, by outcome, in a stable order, and how many had two sets that are the same.
+
+    Mixed outcomes are left out, and so are cases with two sets that are the same: nobody can prefer one of them.
+    """
+    same_sets = 0
+    by_outcome: dict[str, list[Pair]] = {outcome: [] for outcome in OUTCOMES}
     shared = set.intersection(*(set(source.predictions) for source in sources))
     labelled = sorted(pair for pair in shared if pair in known and options.relation in (None, pair[1]))
     if not labelled:
@@ -151,10 +172,16 @@ def _sort_pairs(
     for pair in labelled:
         judged = [source.predictions[pair] for source in judges]
         positive = {entry.probability >= options.threshold and not entry.contradicted for entry in judged}
-        if len(positive) == 1 and _sets(pair, sources, positive == {True}, options, facts):
-            right = positive == {bool(known[pair])}
-            found[f"{'true' if right else 'false'}_{'positive' if positive == {True} else 'negative'}"].append(pair)
-    return found
+        sets = _sets(pair, sources, positive == {True}, options, facts) if len(positive) == 1 else ()
+        if not sets:
+            continue
+        if len({frozenset(one.rationales) for one in sets}) < len(sets):
+            same_sets += 1
+            continue
+        right = positive == {bool(known[pair])}
+        outcome = f"{'true' if right else 'false'}_{'positive' if positive == {True} else 'negative'}"
+        by_outcome[outcome].append(pair)
+    return by_outcome, same_sets
 
 
 def _case(
@@ -250,12 +277,12 @@ def decided_by_known_facts(study: Study, facts: Set[Pair]) -> int:
     return max(most.values(), default=0)
 
 
-def _forwards(said: ExplainedPair) -> tuple[ShownRationale, ...]:
+def _forwards(explained: ExplainedPair) -> tuple[ShownRationale, ...]:
     """The reasons in forward direction, strongest first: inverse relations would reveal the source.
 
-    Two reasons that say the same both ways count once.
+    Two reasons that state the same in both directions count once.
     """
-    best = sorted(said.reasons, key=lambda reason: -abs(reason.weight))
+    best = sorted(explained.reasons, key=lambda reason: -abs(reason.weight))
     shown: dict[tuple[str, str, str], ShownRationale] = {}
     for reason in best:
         triple = _forward(reason)

@@ -18,7 +18,7 @@ from cogstage.study.protocol import KIND, Study
 
 @dataclass(frozen=True)
 class OpenStudy:
-    """A study that is ready for reviewers, administrator and report."""
+    """An open study, for reviewers, administrator and report."""
 
     study: Study
     database: Database

@@ -30,8 +30,8 @@ def reasons_of_neighbours(name: str, graph_path: Path, dataset_path: Path, pairs
 
     def like(one: int, others: np.ndarray) -> np.ndarray:
         products = (rows[others] @ rows[one].T).toarray().ravel()
-        found: np.ndarray = products / np.maximum(lengths[others] * lengths[one], 1e-12)
-        return found
+        similarity: np.ndarray = products / np.maximum(lengths[others] * lengths[one], 1e-12)
+        return similarity
 
     predictions: dict[Pair, ExplainedPair] = {}
     for pair in pairs:

@@ -18,6 +18,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
 )
 
 VERSION_TABLE = "study_schema_version"
@@ -104,6 +105,7 @@ placement = Table(
     Column("case_key", KEY, nullable=False),
     Column("set_order", Text, nullable=False),  # source names in the order shown, separated by spaces
     Column("bare", Boolean(create_constraint=False), nullable=False),
+    Column("evidence_only", Boolean(create_constraint=False), nullable=False, server_default=false()),
     UniqueConstraint("reviewer_id", "case_key"),
 )
 
@@ -129,6 +131,18 @@ change = Table(
     Column("changed_at", Double, nullable=False),
 )
 Index(None, change.c.reviewer_id, change.c.case_key, change.c.item)
+
+# What the administrator decided where reviewers disagree.
+adjudication = Table(
+    "study_adjudication",
+    metadata,
+    Column("study_id", KEY, ForeignKey("study.id"), primary_key=True),
+    Column("case_key", KEY, primary_key=True),
+    Column("item", KEY, primary_key=True),
+    Column("value", Text, nullable=False),
+    Column("note", Text, nullable=False),
+    Column("decided_at", Double, nullable=False),
+)
 
 # One showing of a case's page and how long it was looked at.
 visit = Table(

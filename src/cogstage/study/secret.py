@@ -80,8 +80,8 @@ def password_matches(password: str, stored: str | None) -> bool:
         _scrypt(password, b"0" * 16, _SCRYPT_N, _SCRYPT_R, _SCRYPT_P)
         return False
     _, n, r, p, salt, digest = stored.split(":")
-    found = _scrypt(password, base64.b64decode(salt), int(n), int(r), int(p))
-    return hmac.compare_digest(found, base64.b64decode(digest))
+    computed = _scrypt(password, base64.b64decode(salt), int(n), int(r), int(p))
+    return hmac.compare_digest(computed, base64.b64decode(digest))
 
 
 def new_time_secret() -> str:

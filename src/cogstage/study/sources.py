@@ -162,8 +162,8 @@ def read_reasons(name: str, path: Path) -> Source:
             triple = (str(row["reason_head"]), str(row["reason_relation"]), str(row["reason_tail"]))
             status = row["reason_status"]
             listed.append(WeightedTriple(*triple, weight, status == UNLIKELY, status == "known fact"))
-            said = (str(row["head_name"] or pair[0]), str(row["tail_name"] or pair[2]), probability)
-            if about.setdefault(pair, said) != said:
+            names = (str(row["head_name"] or pair[0]), str(row["tail_name"] or pair[2]), probability)
+            if about.setdefault(pair, names) != names:
                 raise CogstageError(
                     f"{row.where()}: another row of the same pair has different names or another probability"
                 )

@@ -77,7 +77,7 @@ class SignedIn:
     token: str
 
     @property
-    def shelf(self) -> str:
+    def storage_key(self) -> str:
         """Names the part of the browser's storage that holds this reviewer's unsent answers, on any session."""
         return hashlib.sha256(f"shelf {self.person.id}".encode()).hexdigest()[:16]
 

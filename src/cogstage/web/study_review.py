@@ -226,10 +226,10 @@ def _case_page(request: Request, who: SignedIn, form: BlindForm, **more: Any) ->
 
 
 def _keys(answers: dict[str, str]) -> list[Button]:
-    """Digits as keys: the value itself where it is one, else the place in the row, from 1."""
+    """Digits as keys: the value itself where it is one, else the position in the row, from 1."""
     return [
-        (value, text, value if value.isdecimal() else str(place))
-        for place, (value, text) in enumerate(answers.items(), 1)
+        (value, text, value if value.isdecimal() else str(position))
+        for position, (value, text) in enumerate(answers.items(), 1)
     ]
 
 
