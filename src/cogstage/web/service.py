@@ -303,7 +303,9 @@ class Service:
                 records += [(_convincing(p) + 0.1 * more, p) for p, more in zip(shown, familiar.tolist(), strict=True)]
             if records:
                 examples.append(max(records, key=lambda entry: entry[0])[1])
-        return sorted(examples, key=lambda example: (example.relation == "may_treat", _convincing(example)), reverse=True)
+        return sorted(
+            examples, key=lambda example: (example.relation == "may_treat", _convincing(example)), reverse=True
+        )
 
     @property
     def counted(self) -> dict[str, Any]:
