@@ -87,7 +87,9 @@ def imported() -> set[str]:
 def test_every_requirement_is_used_and_every_import_required() -> None:
     core = requirements("dependencies")
     extras = {
-        name for extra in ("spark", "baselines", "postgres", "tensorboard", "mcp") for name in requirements(extra)
+        name
+        for extra in ("spark", "baselines", "postgres", "study", "tensorboard", "mcp")
+        for name in requirements(extra)
     }
     modules = imported()
     unused = {name for name in core.keys() | extras if IMPORTED_AS.get(name, name).replace("-", "_") not in modules}
