@@ -34,3 +34,8 @@ def test_what_is_found_and_what_could_not_be_asked(tmp_path: Path, output: str, 
     assert done.returncode == status
     assert ("skipped: the advisory database cannot be reached" in done.stdout) == (result == 1 and status == 0)
     assert ("skipped: 1 packages are not known" in done.stdout) == ("could not be audited" in output)
+
+
+def test_ci_looks_up_vulnerabilities_after_the_tests() -> None:
+    ci = (SCRIPT.parents[1] / ".ci" / "run").read_text().splitlines()
+    assert ci[-2:] == ["make test", "make audit"]

@@ -1,9 +1,8 @@
 """Artefacts on disk: folders of open formats that are written atomically, each with a ``meta.json``.
 
 Writing holds a lock on the folder's name, so that two commands never write one folder. A finished folder is written to
-the disk (fsync) before it takes its name. ``meta.json`` lists every file with its size and hash;
-:func:`read_folder` checks
-them, and reads all files of one version of a folder even while it is replaced.
+the disk (fsync) before it takes its name. ``meta.json`` lists every file with its size and hash; :func:`read_folder`
+checks them, and reads all files of one version of a folder even while it is replaced.
 """
 
 from __future__ import annotations

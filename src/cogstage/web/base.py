@@ -133,7 +133,7 @@ def create_app(
     requests_per_minute: int = 0,
     metrics: bool = False,
 ) -> FastAPI:
-    """An empty application with headers, limits, log, static files and error pages in place.
+    """An empty application with headers, limits, log, static files and error pages.
 
     ``public_url`` is the address that people use, where it is known; ``access`` says which host names and proxies are
     believed; ``metrics`` serves counters for Prometheus at /metrics. FastAPI's own documentation pages load scripts
@@ -204,13 +204,13 @@ class RecentCheck:
 def add_health(app: FastAPI, check: Callable[[], None] = lambda: None) -> None:
     """``/health/live``: the process answers; ``/health/ready``: it can also do its work, by ``check``."""
 
-    def ready() -> Response:
+    def checked() -> Response:
         check()
         return PlainTextResponse("ok\n")
 
     app.add_api_route("/health/live", lambda: PlainTextResponse("ok\n"), include_in_schema=False)
     for path in ("/health/ready", "/health"):
-        app.add_api_route(path, ready, include_in_schema=False)
+        app.add_api_route(path, checked, include_in_schema=False)
 
 
 def wants_json(request: Request) -> bool:
@@ -247,10 +247,10 @@ def _validation_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     # Says where and what, never the value itself: it may be anything, and it goes back to a browser.
     first = error.errors()[0]
-    place = ".".join(str(part)[:40] for part in first["loc"]).encode("ascii", "replace").decode()
+    where = ".".join(str(part)[:40] for part in first["loc"]).encode("ascii", "replace").decode()
     if wants_json(request):
-        return error_answer(request, 422, "invalid_request", f"{place}: {first['msg']}"[:300])
-    field = place.rpartition(".")[2]
+        return error_answer(request, 422, "invalid_request", f"{where}: {first['msg']}"[:300])
+    field = where.rpartition(".")[2]
     field = FIELDS.get(field, field)
     known = KINDS.get(first["type"], "cannot be understood")
     words = known.format_map(first.get("ctx", {})) if "ctx" in first or "{" not in known else "cannot be understood"

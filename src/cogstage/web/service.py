@@ -319,7 +319,7 @@ class Service:
         A pair that is a known fact would show nothing: the model was trained on it.
         """
         facts, count = self.model.fitted.facts, self.model.vocabulary.count
-        found = []
+        examples = []
         for name in self.relations:
             tails = facts.tail[facts.relation == self.model.all_relations.index(name)]
             known = np.bincount(tails, minlength=len(count))
@@ -331,8 +331,10 @@ class Service:
                 shown = self.records(ranking, new, EXAMPLE_REASONS)
                 records += [(_convincing(p) + 0.1 * more, p) for p, more in zip(shown, familiar.tolist(), strict=True)]
             if records:
-                found.append(max(records, key=lambda entry: entry[0])[1])
-        return sorted(found, key=lambda example: (example.relation == "may_treat", _convincing(example)), reverse=True)
+                examples.append(max(records, key=lambda entry: entry[0])[1])
+        return sorted(
+            examples, key=lambda example: (example.relation == "may_treat", _convincing(example)), reverse=True
+        )
 
     @property
     def counted(self) -> dict[str, Any]:

@@ -130,6 +130,8 @@ def start(request: Request, fields: Fields, who: Person) -> Response:
     """Keep the agreement and the profile."""
     check_token(fields.get(FORM_FIELD, ""), who.token)
     opened = site_of(request).opened
+    if opened.answers.closed_at is not None:
+        raise StudyClosed("the study is closed")
     if opened.study.consent and fields.get("agree") != "yes":
         return _start_page(request, who, "Please agree to take part, or close this page.")
     try:
