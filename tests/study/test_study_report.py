@@ -61,7 +61,8 @@ def test_the_papers_table_from_its_counts() -> None:
     table = table_3(results)
     assert table.columns == ("", "open", "closed")
     assert str(table.rows[0][1]).startswith("17/30 [")
-    assert str(table.rows[1][1]) == "4.00 [4.00, 4.00], n = 30"
+    assert str(table.rows[1][1]) == "4.00 [4.00, 4.00]"
+    assert "n = 30 (open), 30 (closed)" in table.note
     report = build_report(results)
     assert "| 17 | 8 | 5 | 0.017 |" in report.markdown()
     assert "17 & 8 & 5 & 0.017 &" in latex(report)
