@@ -23,6 +23,7 @@ Preset = Literal["default", "paper"]
 PlantedBias = Literal["none", "overcalls", "undercalls"]
 ProtocolName = Literal["sets", "crossover"]
 JudgedBy = Literal["all", "first"]
+FrameLibrary = Literal["pandas", "polars", "pyarrow"]
 OutputFormat = Literal["text", "markdown", "latex", "html", "jsonl"]
 
 

@@ -189,6 +189,8 @@ def test_a_study_of_the_first_version_opens(database_url: str | None, tmp_path: 
     opened = open_folder(folder, database_url, upgrade=True)
     assert opened.answers.placements(person.id) == before
     assert opened.answers.of_case(person.id, "c001") == {"score:open:0": "2"}
+    assert opened.administrators.is_password(PASSWORD)
+    assert opened.administrators.names == ["administrator"]
     assert opened.access.invite("Dr B").reviewer.number == 2
     assert opened.access.reviewer(person.id).consented_at is None
     opened.close()

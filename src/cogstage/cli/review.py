@@ -56,14 +56,15 @@ def review(
     if serve:
         from cogstage.web.review_app import ReviewQueue, create_review_app
         from cogstage.web.serving import Address
-        from cogstage.web.serving import serve as run
+        from cogstage.web.workers import serve as run
 
-        address = Address(host, port, public_url)
-        address.check()
         assert corrections is not None
-        app = create_review_app(ReviewQueue(loaded, asked, corrections, top), public_url, address.access)
-        typer.echo(f"Review at {address.url} (stop with Ctrl-C)", err=True)
-        run(app, address)
+        address, table = Address(host, port, public_url), corrections
+        run(
+            lambda: create_review_app(ReviewQueue(loaded, asked, table, top), public_url, address.access),
+            address,
+            announce=lambda: typer.echo(f"Review at {address.url} (stop with Ctrl-C)", err=True),
+        )
         return
     if corrections is not None and corrections.exists():
         loaded = loaded.corrected(Corrections.read(corrections))

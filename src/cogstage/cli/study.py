@@ -58,6 +58,11 @@ def create(
     judged_by: choices.JudgedBy = model_option(
         "all", help="Sources that must predict a case correctly: all, or only the first."
     ),
+    match_known_facts: bool = model_option(
+        False,
+        "--match-known-facts",
+        help="Give all sets of a case the same number of known facts, so that they do not reveal the source.",
+    ),
     threshold: float = model_option(0.5, help="Probability at which a prediction counts as positive.", metavar="P"),
     title: str | None = output_option(None, help="Title shown to reviewers.", metavar="TEXT"),
     consent: Path | None = output_option(
@@ -89,6 +94,7 @@ def create(
         per_set=per_set,
         relation=relation,
         judged_by=judged_by,
+        match_known_facts=match_known_facts,
         threshold=threshold,
         seed=seed,
         consent=_text_of(consent) if consent else "",

@@ -1,6 +1,6 @@
 """The tables behind a study. A change here needs a migration next to it; a test compares the two.
 
-Times are seconds since 1970 in UTC. Secrets are stored as hashes only.
+Times are seconds since 1970 in UTC. Secrets are stored as hashes only, but for those that codes are computed from.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ study = Table(
     Column("id", KEY, primary_key=True),
     Column("definition_hash", KEY, nullable=False),
     Column("created_at", Double, nullable=False),
-    Column("password_hash", Text),  # of the administrator
     Column("closed_at", Double),  # none: open
     Column("order_secret", KEY),  # every random order follows from it; it is never shown or exported
 )
@@ -62,14 +61,40 @@ reviewer = Table(
     UniqueConstraint("study_id", "name"),
 )
 
+administrator = Table(
+    "study_administrator",
+    metadata,
+    Column("id", KEY, primary_key=True),
+    Column("study_id", KEY, ForeignKey("study.id"), nullable=False),
+    Column("name", String(200), nullable=False),
+    Column("password_hash", Text, nullable=False),
+    Column("time_secret", KEY),  # of two-step sign-in
+    Column("time_step", BigInteger),  # of the last code, which cannot be used again
+    Column("created_at", Double, nullable=False),
+    UniqueConstraint("study_id", "name"),
+)
+
+# What administrators did, only ever added to.
+activity = Table(
+    "study_activity",
+    metadata,
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("study_id", KEY, ForeignKey("study.id"), nullable=False),
+    Column("at", Double, nullable=False),
+    Column("who", String(200), nullable=False),
+    Column("what", Text, nullable=False),
+)
+
 session = Table(
     "study_session",
     metadata,
     Column("id", KEY, primary_key=True),
     Column("study_id", KEY, ForeignKey("study.id"), nullable=False),
-    Column("reviewer_id", KEY, ForeignKey("study_reviewer.id")),  # none: the administrator
+    Column("reviewer_id", KEY, ForeignKey("study_reviewer.id")),  # none: an administrator
     Column("secret_hash", KEY, nullable=False),
     Column("expires_at", Double, nullable=False),
+    Column("administrator_id", KEY, ForeignKey("study_administrator.id")),  # none: a reviewer
+    Column("used_at", Double),  # by an administrator
 )
 
 placement = Table(
