@@ -19,6 +19,7 @@ from cogstage.study.protocol import (
     StudyCase,
     check_source_names,
 )
+from cogstage.study.questions import Question
 from cogstage.study.sources import ExplainedPair, Pair, Source, WeightedTriple
 
 TITLES = {
@@ -52,6 +53,7 @@ class StudyOptions:
     seed: int = 0
     consent: str = ""  # text that reviewers agree to before they begin
     contact: str = ""  # contact for questions
+    questions: tuple[Question, ...] = ()  # asked beside every case
 
 
 def draw_study(sources: Sequence[Source], labels: Mapping[Pair, int], options: StudyOptions) -> Study:
@@ -97,6 +99,7 @@ def draw_study(sources: Sequence[Source], labels: Mapping[Pair, int], options: S
         contact=" ".join(options.contact.split()),
         same_sets_left_out=same_sets,
         evidence_arm=options.evidence_arm,
+        questions=options.questions,
         planted_bias=options.planted_bias,
     )
 

@@ -15,6 +15,7 @@ from cogstage.choices import ProtocolName
 from cogstage.errors import CogstageError, UsageError
 from cogstage.rationale.wording import triple_phrase
 from cogstage.relations import phrase
+from cogstage.study.questions import Question
 
 STUDY = "study.json"
 KIND = "study"
@@ -22,8 +23,10 @@ SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 WITH, WITHOUT, EVIDENCE = "with reasons", "without reasons", "evidence only"  # arms of a crossover
 OUTCOMES = ("true_positive", "false_positive", "false_negative", "true_negative")
 # Fields that older study.json files lack. At their defaults they do not count in a protocol's identity.
-_ADDED_TO_STUDY = {"protocol": "sets", "consent": "", "contact": "", "same_sets_left_out": 0} | {
-    "evidence_arm": False, "planted_bias": "none"}  # fmt: skip
+_ADDED_TO_STUDY = {
+    **{"protocol": "sets", "consent": "", "contact": "", "same_sets_left_out": 0},
+    **{"evidence_arm": False, "planted_bias": "none", "questions": ()},
+}
 _ADDED_TO_RATIONALE = {"against": False, "unlikely": False}
 
 
@@ -110,6 +113,7 @@ class Study:
     contact: str = ""  # contact for questions
     same_sets_left_out: int = 0  # pairs that were not drawn because two sources give the same reasons
     evidence_arm: bool = False  # crossover: a third arm shows the reasons without the prediction
+    questions: tuple[Question, ...] = ()  # the administrator's own, beside every case
     planted_bias: str = "none"  # crossover: "overcalls" if all wrong predictions say yes, "undercalls" if all say no
 
     def case(self, key: str) -> StudyCase:
@@ -176,7 +180,18 @@ def study_from_dict(record: Mapping[str, Any]) -> Study:
         )
         for case in record["cases"]
     )
-    study = Study(**{**record, "sources": tuple(record["sources"]), "cases": cases})
+    questions = tuple(
+        Question(
+            **{
+                **entry,
+                "choices": tuple((value, label) for value, label in entry["choices"]),
+                "shown_if": tuple(entry["shown_if"]),
+            }
+        )
+        for entry in record.get("questions", ())
+    )
+    parts = {"sources": tuple(record["sources"]), "cases": cases, "questions": questions}
+    study = Study(**{**record, **parts})
     if study.protocol not in get_args(ProtocolName):
         raise ValueError(f"protocol {study.protocol!r} is unknown to this version")
     return study

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from cogstage.errors import UsageError
 from cogstage.study.access import LONGEST_LINK, Invitation
 from cogstage.study.administrators import FIRST
-from cogstage.study.export import answers_csv, times_csv
+from cogstage.study.export import answers_csv, codebook_csv, reminders_csv, times_csv
 from cogstage.study.monitor import watch
 from cogstage.study.report import html_report
 from cogstage.web.base import PageError, page
@@ -187,6 +187,18 @@ def download_answers(request: Request, token: Token) -> Response:
 def download_times(request: Request, token: Token) -> Response:
     """The time looked at each case."""
     return _download(request, times_csv(site_of(request).opened), "text/csv; charset=utf-8", "times.csv")
+
+
+@router.get("/codebook.csv")
+def download_codebook(request: Request, token: Token) -> Response:
+    """What the values of the answers mean."""
+    return _download(request, codebook_csv(site_of(request).opened.study), "text/csv; charset=utf-8", "codebook.csv")
+
+
+@router.get("/reminders.csv")
+def download_reminders(request: Request, token: Token) -> Response:
+    """How far each reviewer is, for mail merge."""
+    return _download(request, reminders_csv(site_of(request).opened), "text/csv; charset=utf-8", "reminders.csv")
 
 
 @router.get("/report.html")

@@ -73,8 +73,9 @@ def front(request: Request) -> Response:
     """Signed-in reviewers go on where they were; others read that they need a link."""
     site = site_of(request)
     cookie = site.read_cookie(request, REVIEWER_COOKIE)
-    if cookie and site.opened.access.reviewer_in_session(cookie) is not None:
-        return RedirectResponse("/welcome", 303)
+    person = site.opened.access.reviewer_in_session(cookie) if cookie else None
+    if person is not None:
+        return RedirectResponse(_begin_at(request, person), 303)
     return page(request, "study/front.html", study=site.opened.study)
 
 
@@ -90,9 +91,17 @@ def sign_in(request: Request, ticket: str) -> Response:
     """Sign in with the personal link."""
     site, person = site_of(request), _holder(request, ticket)
     value, lasts = site.opened.access.open_session(person)
-    response = RedirectResponse("/welcome" if person.consented_at is not None else "/start", 303)
+    response = RedirectResponse(_begin_at(request, person), 303)
     site.set_cookie(response, REVIEWER_COOKIE, value, lasts)
     return response
+
+
+def _begin_at(request: Request, person: Reviewer) -> str:
+    """The page on which a reviewer goes on: the first open case of those who have begun."""
+    if person.consented_at is None:
+        return "/start"
+    progress = site_of(request).opened.answers.progress(person.id)
+    return f"/case/{progress.next_open}" if progress.last_answer_at and progress.next_open else "/welcome"
 
 
 def _holder(request: Request, ticket: str) -> Reviewer:
@@ -207,6 +216,7 @@ def _case_page(request: Request, who: SignedIn, form: BlindForm, **more: Any) ->
         "trust": _keys(TRUST),
         "verdict": _keys(VERDICT),
         "confidence": _keys(CONFIDENCE),
+        "own": {question.name: _keys(dict(question.choices)) for question in form.questions},
     }
     context: dict[str, Any] = {
         "study": form.study,
@@ -296,8 +306,9 @@ def _store(
     for field, value in answers.items():
         items.update(form.to_items(field, value))
     stored = site_of(request).opened.answers
-    if items.get("comment") == "" and "comment" not in stored.of_case(who.person.id, form.case.key):
-        del items["comment"]  # a box that was never written into is no answer
+    empty = {item for field in form.text_fields for item in form.to_items(field, "") if items.get(item) == ""}
+    for item in empty - (stored.of_case(who.person.id, form.case.key).keys() if empty else set()):
+        del items[item]  # a box that was never written into is no answer
     if stored.closed_at is not None:
         raise StudyClosed("the study is closed")
     stored.save(who.person.id, form.case.key, items)
