@@ -186,7 +186,9 @@ class BlindForm:
             elif field != "compare" and stored:
                 fields[field] = next(iter(stored.values()))
         for field in self.text_fields:
-            fields |= {field: items[item] for item in self._items(field, "") if item in items}
+            (item,) = self._items(field, "")
+            if item in items:
+                fields[field] = items[item]
         return fields
 
 

@@ -124,12 +124,13 @@ def reminders_csv(opened: OpenStudy) -> str:
         done = "yes" if progress.done == progress.total else "no"
         minutes, last = opened.answers.minutes_left(person.id), progress.last_answer_at
         figures = (progress.done, progress.total, progress.total - progress.done, minutes)
-        rows.append((person.name, person.state(), done, *figures, _moment(last), _moment(person.expires_at)))
+        rows.append((person.name, person.state(), done, *figures, moment_text(last), moment_text(person.expires_at)))
     columns = ("name", "link", "finished", "complete", "total", "open", "minutes_left", "last_answer", "link_expires")
     return csv_text(columns, rows)
 
 
-def _moment(seconds: float | None) -> str:
+def moment_text(seconds: float | None) -> str:
+    """A time in ISO form, UTC; nothing for None."""
     return "" if seconds is None else datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="minutes")
 
 
