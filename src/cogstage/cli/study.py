@@ -74,6 +74,12 @@ def create(
         help="Table of further questions (columns name, type, text, choices, shown_if, expected).",
         metavar="TABLE",
     ),
+    practice: Path | None = input_option(
+        None,
+        "--practice",
+        help="Table of reasons with label and feedback: practice cases of a crossover whose answer is known.",
+        metavar="TABLE",
+    ),
     contact: str = output_option("", help="Contact shown to reviewers.", metavar="TEXT"),
     seed: int = options.seed(),
     database: str | None = options.DATABASE,
@@ -85,6 +91,7 @@ def create(
     """
     from cogstage.study.create import create_study
     from cogstage.study.draw import StudyOptions
+    from cogstage.study.practice import read_practice
     from cogstage.study.questions import read_questions
 
     drawing = StudyOptions(
@@ -106,6 +113,7 @@ def create(
         seed=seed,
         consent=_text_of(consent) if consent else "",
         contact=contact,
+        practice=read_practice(practice, per_set) if practice else (),
         questions=read_questions(questions) if questions else (),
     )
     study, password = create_study(out, source, drawing, dataset, database, progress(), corrections)

@@ -24,7 +24,7 @@ from cogstage.study.blind import (
     VERDICT,
     BlindForm,
 )
-from cogstage.study.practice import practice_form
+from cogstage.study.practice import gold_form, practice_form
 from cogstage.web.base import PageError, page
 from cogstage.web.study_access import (
     FORM_FIELD,
@@ -167,14 +167,23 @@ def welcome(request: Request, who: Introduced) -> Response:
 
 
 @router.get("/practice")
-def practise(request: Request, who: Introduced) -> Response:
-    """A case whose answers go nowhere."""
-    return _case_page(request, who, practice_form(site_of(request).opened.study), practice=True)
+def practise(request: Request, who: Introduced, case: int = 1) -> Response:
+    """A case whose answers are not stored."""
+    study = site_of(request).opened.study
+    return _case_page(request, who, gold_form(study, case) or practice_form(study), practice=True, number=case)
 
 
 @router.post("/practice")
-def practised(request: Request, who: Introduced) -> Response:
-    """On to the first open case."""
+def practised(request: Request, who: Introduced, fields: Fields, case: int = 1) -> Response:
+    """Feedback on a case whose answer is known, or on to the first open case."""
+    study = site_of(request).opened.study
+    if form := gold_form(study, case):
+        given, last = fields.get("verdict", ""), case == len(study.practice)
+        right = "yes" if form.case.label else "no"
+        return page(
+            request, "study/feedback.html", study=study, who=who, form=form, given=VERDICT.get(given),
+            right=VERDICT[right], is_right=given == right, following=None if last else case + 1,
+        )  # fmt: skip
     position = site_of(request).opened.answers.progress(who.person.id).next_open
     return RedirectResponse(f"/case/{position}" if position else "/finish", 303)
 
@@ -226,6 +235,7 @@ def _case_page(request: Request, who: SignedIn, form: BlindForm, **more: Any) ->
         "scores": SCORES,
         "longest_comment": LONGEST_COMMENT,
         "practice": False,
+        "number": 1,
         "given": {},
         "visit": "",
         "unanswered": (),
