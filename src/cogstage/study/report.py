@@ -246,7 +246,7 @@ def latex(report: Report) -> str:
     lines = [
         "\\documentclass{article}",
         RULES,
-        "\\addtolength{\\textwidth}{4cm}\\addtolength{\\oddsidemargin}{-2cm}",
+        "\\addtolength{\\textwidth}{5cm}\\addtolength{\\oddsidemargin}{-2.5cm}",
         "\\begin{document}",
         *("{\\footnotesize\n" + table.latex() + "\n}\\clearpage" for table in tables),
         "\\end{document}",
