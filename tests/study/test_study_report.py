@@ -155,7 +155,8 @@ def test_report_folder_and_raw_answers(make_study: Callable[[Study], OpenStudy],
     assert results.counted == ("R1",)
     files = list((tmp_path / "report").iterdir())
     assert sorted(path.name for path in files) == [
-        "answers.csv", "codebook.csv", "report.html", "report.md", "report.tex", "results.json", "table3.tex", "times.csv"
+        "answers.csv", "codebook.csv", "report.html", "report.md", "report.tex", "results.json", "table3.tex",
+        "times.csv",
     ]  # fmt: skip
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
     assert not any("cmd" in path.read_text() for path in files)
