@@ -24,7 +24,7 @@ from cogstage.rationale.prose import prose
 from cogstage.rationale.record import Prediction
 from cogstage.rationale.text import prediction_text
 from cogstage.rationale.wording import in_words, statement
-from cogstage.study.draw import _forwards
+from cogstage.study.draw import forward_reasons
 from cogstage.study.sources import explained
 from cogstage.web.downloads import download
 
@@ -133,7 +133,7 @@ REASON_WORDS: dict[str, Callable[[Prediction], str]] = {
     "picture": lambda p: html.unescape(svg(p)),
     "cases": lambda p: cases_text([Case(p, None)], "text", ""),
     "cases html": lambda p: re.sub("<[^>]*>", "", html.unescape(cases_text([Case(p, None)], "html", ""))),
-    "study": lambda p: " ".join(shown.text for shown in _forwards(explained(p))),
+    "study": lambda p: " ".join(shown.text for shown in forward_reasons(explained(p))),
 }
 
 

@@ -39,6 +39,16 @@ def slow_changes(model: CogStage, entry: Assumption) -> list[float]:
     ]
 
 
+def share_of_known_facts(model: CogStage) -> float:
+    """Known facts per other triple, among all triples of the pairs that can be reasons, one by one."""
+    known, others = 1, 1
+    for head, tail, _ in PAIRS:
+        view = model.predictor.view(np.array([head]), np.array([tail]))
+        known += int(view.known.sum())
+        others += int(((view.score != 0) & ~view.known).sum())
+    return known / others
+
+
 def test_changes_are_those_of_predicting_again_with_each_verdict(model: CogStage) -> None:
     queue = review_queue(model, PAIRS)
     assert len(queue) > 40
@@ -47,9 +57,10 @@ def test_changes_are_those_of_predicting_again_with_each_verdict(model: CogStage
         right, wrong = slow_changes(model, entry)
         assert entry.change_right == pytest.approx(right, abs=1e-6)
         assert entry.change_wrong == pytest.approx(wrong, abs=1e-6)
-        expected = entry.probability * right + (1 - entry.probability) * wrong
-        # the probability of a triple is the same in all predictions
+        expected = entry.chance * right + (1 - entry.chance) * wrong
         assert entry.change == pytest.approx(expected, abs=1e-6)
+    odds = [[p / (1 - p) for p in (entry.chance, entry.probability)] for entry in queue]
+    assert [chance / p for chance, p in odds] == pytest.approx([share_of_known_facts(model)] * len(queue), rel=1e-6)
     changes = [entry.change for entry in queue]
     assert changes == sorted(changes, reverse=True)
     assert len({entry.triple for entry in queue}) == len(queue)

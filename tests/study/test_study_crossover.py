@@ -13,19 +13,23 @@ from study_material import crossover_study
 
 from cogstage.cli.main import run
 from cogstage.errors import UsageError
-from cogstage.study.crossover import Observation, analyse_crossover, crossover_effect
+from cogstage.study.crossover import analyse_crossover, crossover_effect
 from cogstage.study.folder import OpenStudy
 from cogstage.study.judgements import Judgement, judgements
+from cogstage.study.mixed import mixed_effects
+from cogstage.study.observation import Observation
 from cogstage.study.placement import place_cases
-from cogstage.study.power import Scenario, _p_values, plan, power, simulate
-from cogstage.study.protocol import Study
+from cogstage.study.power import Scenario, contrast_powers, p_values, plan, power, simulate
+from cogstage.study.protocol import EVIDENCE, WITH, WITHOUT, Study
 from cogstage.study.report import build_report, latex, write_report
 
 
-def observations(right: np.ndarray, reasons: np.ndarray) -> list[Observation]:
-    """One simulated study, (reviewers, pairs), as answers; every first of two reviewers begins with reasons."""
+def observations(scenario: Scenario, right: np.ndarray, arm: np.ndarray) -> list[Observation]:
+    """One simulated study, (reviewers, pairs), as answers."""
+    arms = list(scenario.gains)
+    orders = [scenario.orders[r % len(scenario.orders)] for r in range(right.shape[0])]
     return [
-        Observation(f"R{r}", f"p{p}", bool(reasons[r, p]), r % 2 == 0, float(right[r, p]))
+        Observation(f"R{r}", f"p{p}", arms[arm[r, p]], orders[r].index(arms[arm[r, p]]), float(right[r, p]))
         for r in range(right.shape[0])
         for p in range(right.shape[1])
     ]
@@ -33,22 +37,26 @@ def observations(right: np.ndarray, reasons: np.ndarray) -> list[Observation]:
 
 def test_the_effect_is_that_of_least_squares_with_all_its_terms() -> None:
     """Reviewer, pair, period and arm in one regression give the same difference when answers are complete."""
-    right, reasons = simulate(Scenario(reviewers=8, pairs=12), 1, np.random.default_rng(1))
-    rows = observations(right[0], reasons[0])
+    scenario = Scenario(reviewers=8, pairs=12)
+    right, arm = simulate(scenario, 1, np.random.default_rng(1))
+    rows = observations(scenario, right[0], arm[0])
     columns = []
     for row in rows:
-        period = row.reasons != row.reasons_first
         dummies = [row.reviewer == f"R{r}" for r in range(8)] + [row.pair == f"p{p}" for p in range(12)]
-        columns.append([*dummies, period, row.reasons])
+        columns.append([*dummies, row.period, row.arm == WITH])
     fitted, *_ = np.linalg.lstsq(np.array(columns, float), np.array([row.value for row in rows]), rcond=None)
     assert crossover_effect(rows).difference == pytest.approx(fitted[-1], abs=0.02)
 
 
-def test_power_uses_the_very_test_of_the_report() -> None:
-    right, reasons = simulate(Scenario(reviewers=8, pairs=12), 20, np.random.default_rng(2))
-    fast = _p_values(right, reasons)
-    slow = [crossover_effect(observations(y, arm)).p_value for y, arm in zip(right, reasons, strict=True)]
-    assert fast == pytest.approx(slow, abs=1e-9)
+@pytest.mark.parametrize("evidence_gain", [None, 0.1])
+def test_power_uses_the_very_test_of_the_report(evidence_gain: float | None) -> None:
+    scenario = Scenario(reviewers=12, pairs=12, evidence_gain=evidence_gain)
+    right, arm = simulate(scenario, 20, np.random.default_rng(2))
+    assert len(scenario.contrasts) == (1 if evidence_gain is None else 3)
+    for contrast in scenario.contrasts:
+        fast = p_values(scenario, right, arm, contrast)
+        studies = [observations(scenario, y, a) for y, a in zip(right, arm, strict=True)]
+        assert fast == pytest.approx([crossover_effect(rows, *contrast).p_value for rows in studies], abs=1e-9)
 
 
 def test_the_test_without_pair_effects_is_the_textbook_crossover() -> None:
@@ -58,8 +66,8 @@ def test_the_test_without_pair_effects_is_the_textbook_crossover() -> None:
     for r in range(10):
         with_reasons, without = rng.normal(1, 1), rng.normal(0, 1)
         first = r % 2 == 0
-        rows += [Observation(f"R{r}", f"{r}a", True, first, with_reasons)]
-        rows += [Observation(f"R{r}", f"{r}b", False, first, without)]
+        rows += [Observation(f"R{r}", f"{r}a", WITH, int(not first), with_reasons)]
+        rows += [Observation(f"R{r}", f"{r}b", WITHOUT, int(first), without)]
         by_sequence[first].append(with_reasons - without)
     effect = crossover_effect([replace(row, pair="p") for row in rows])
     ab, ba = np.array(by_sequence[True]), -np.array(by_sequence[False])
@@ -71,10 +79,11 @@ def test_the_test_without_pair_effects_is_the_textbook_crossover() -> None:
 
 def test_a_period_effect_does_not_look_like_an_effect_of_reasons() -> None:
     rng = np.random.default_rng(4)
-    right, reasons = simulate(Scenario(reviewers=24, pairs=20, gain=0.0), 1, rng)
-    rows = observations(right[0].astype(float), reasons[0])
+    scenario = Scenario(reviewers=24, pairs=20, gain=0.0)
+    right, arm = simulate(scenario, 1, rng)
+    rows = observations(scenario, right[0].astype(float), arm[0])
     for drift in (0.2, 5.0):
-        later = [replace(row, value=row.value + drift * (row.reasons != row.reasons_first)) for row in rows]
+        later = [replace(row, value=row.value + drift * row.period) for row in rows]
         assert crossover_effect(later).difference == pytest.approx(crossover_effect(rows).difference)
         assert crossover_effect(later).p_value == pytest.approx(crossover_effect(rows).p_value, abs=0.01 * (1 + drift))
 
@@ -89,9 +98,46 @@ def test_ten_points_are_found_and_nothing_is_not() -> None:
 
 
 def test_planted_accuracies_come_out() -> None:
-    right, reasons = simulate(Scenario(accuracy=0.6, gain=0.15, reviewers=40, pairs=40), 60, np.random.default_rng(7))
-    assert right[~reasons].mean() == pytest.approx(0.60, abs=0.03)
-    assert right[reasons].mean() == pytest.approx(0.75, abs=0.03)
+    scenario = Scenario(accuracy=0.6, gain=0.15, evidence_gain=0.25, reviewers=42, pairs=48)
+    right, arm = simulate(scenario, 60, np.random.default_rng(7))
+    shares = {name: right[arm == number].mean() for number, name in enumerate(scenario.gains)}
+    assert shares == pytest.approx({WITH: 0.75, WITHOUT: 0.60, EVIDENCE: 0.85}, abs=0.03)
+    for within in range(0, 42, 3):  # of every three reviewers, each pair is judged in all arms
+        assert (np.sort(arm[:, within : within + 3], axis=1) == np.arange(3)[:, None]).all()
+
+
+def test_a_third_arm_is_found_and_nothing_is_not() -> None:
+    """36 reviewers × 36 pairs: planted effects of ten points are found at 80 %, and no effect at 5 %."""
+    studies = 1000
+    scenario = Scenario(reviewers=36, pairs=36, gain=0.0, evidence_gain=0.10)
+    found = contrast_powers(scenario, studies, seed=5)
+    for contrast in ((EVIDENCE, WITHOUT), (EVIDENCE, WITH)):
+        assert found[contrast] - 3 * math.sqrt(found[contrast] * (1 - found[contrast]) / studies) >= 0.80
+    assert found[WITH, WITHOUT] == pytest.approx(0.05, abs=3 * math.sqrt(0.05 * 0.95 / studies))
+    null = contrast_powers(replace(scenario, evidence_gain=0.0), 2 * studies, seed=6)
+    assert list(null.values()) == pytest.approx([0.05] * 3, abs=3 * math.sqrt(0.05 * 0.95 / studies))
+
+
+def test_the_mixed_model_is_that_of_its_formula() -> None:
+    """Against statsmodels' own formulas: REML, crossed random effects of reviewers and pairs."""
+    pandas, formula = pytest.importorskip("pandas"), pytest.importorskip("statsmodels.formula.api")
+    scenario = Scenario(reviewers=6, pairs=12, gain=0.2, evidence_gain=0.1)
+    right, arm = simulate(scenario, 1, np.random.default_rng(8))
+    rows = observations(scenario, right[0] + np.random.default_rng(9).normal(0, 0.1, right[0].shape), arm[0])
+    table = pandas.DataFrame([vars(row) | {"all": 1} for row in rows])
+    model = formula.mixedlm(
+        f"value ~ C(arm, Treatment('{WITHOUT}')) + C(period)",
+        table,
+        groups="all",
+        vc_formula={"reviewer": "0 + C(reviewer)", "pair": "0 + C(pair)"},
+    ).fit()
+    effects = mixed_effects(rows, (WITH, WITHOUT, EVIDENCE))
+    for name in (WITH, EVIDENCE):
+        (term,) = [key for key in model.params.index if name in key]
+        mine = effects[name, WITHOUT]
+        assert mine.difference == pytest.approx(model.params[term], abs=2e-3)
+        assert mine.p_value == pytest.approx(model.pvalues[term], abs=2e-2)
+        assert mine.high - mine.low == pytest.approx(2 * 1.959964 * model.bse[term], rel=0.05)
 
 
 def test_more_reviewers_or_pairs_are_never_worse() -> None:
@@ -144,6 +190,7 @@ def planted(study: Study, reviewers: int, seed: int, help_by: float) -> list[Jud
             found.append(
                 Judgement(
                     f"R{number}", case, placed.bare, placed.set_order, {}, {}, "yes", "yes" if number % 2 else "no",
+                    arm=placed.arm,
                     verdict=bool(case.label) == right,
                     confidence=1 if placed.bare else 2,
                     seconds=40.0 if placed.bare else 20.0,
@@ -161,19 +208,19 @@ def test_measures_of_planted_reviewers() -> None:
     measures = {m.name: m for m in results.measures}
     judged = [j for j in found if not j.bare]
     accuracy = np.mean([j.verdict == bool(j.case.label) for j in judged])
-    assert measures["accuracy"].with_reasons.value == pytest.approx(accuracy)
-    assert measures["accuracy"].with_reasons.n == 120
+    assert measures["accuracy"].arms[WITH].value == pytest.approx(accuracy)
+    assert measures["accuracy"].arms[WITH].n == 120
     assert measures["accuracy"].effect.difference == pytest.approx(0.35, abs=0.12)
     assert measures["accuracy"].effect.p_value < 0.001
-    assert measures["over-reliance"].with_reasons.n == 60  # half of the predictions are wrong
+    assert measures["over-reliance"].arms[WITH].n == 60  # half of the predictions are wrong
     followed = [j.verdict == j.case.predicted for j in judged if not j.case.correct]
-    assert measures["over-reliance"].with_reasons.value == pytest.approx(np.mean(followed))
+    assert measures["over-reliance"].arms[WITH].value == pytest.approx(np.mean(followed))
     assert measures["over-reliance"].effect.difference < 0
-    assert measures["under-reliance"].with_reasons.n == 60
+    assert measures["under-reliance"].arms[WITH].n == 60
     assert measures["confidence"].effect.difference == pytest.approx(1.0)
     assert measures["time"].effect.difference == pytest.approx(0.5)
-    assert measures["time"].with_reasons.value == pytest.approx(20.0)
-    wide, narrow = measures["accuracy"].other_pairs, measures["accuracy"].effect
+    assert measures["time"].arms[WITH].value == pytest.approx(20.0)
+    wide, narrow = measures["accuracy"].contrasts[0].other_pairs, measures["accuracy"].effect
     assert wide.low < narrow.difference < wide.high
     assert list(results.by_familiarity) == ["both terms familiar", "one term or both not familiar"]
     report = build_report(results, 200)
@@ -210,7 +257,7 @@ def test_a_crossover_from_form_to_report(make_study: Callable[[Study], OpenStudy
     found = judgements(opened)
     assert {(j.verdict, j.confidence, j.unanswered) for j in found} == {(True, 2, 0)}
     results = write_report(opened, tmp_path / "report", draws=20)
-    assert results.measures[0].with_reasons.value == 0.5  # type: ignore[union-attr]
+    assert results.measures[0].arms[WITH].value == 0.5  # type: ignore[union-attr]
     rows = (tmp_path / "report" / "answers.csv").read_text()
     assert ",verdict," in rows
     assert ",without rationales," in rows

@@ -4,6 +4,8 @@ import csv
 import io
 import json
 import re
+import shutil
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -61,7 +63,8 @@ def test_the_papers_table_from_its_counts() -> None:
     table = table_3(results)
     assert table.columns == ("", "open", "closed")
     assert str(table.rows[0][1]).startswith("17/30 [")
-    assert str(table.rows[1][1]) == "4.00 [4.00, 4.00], n = 30"
+    assert str(table.rows[1][1]) == "4.00 [4.00, 4.00]"
+    assert "n = 30 (open), 30 (closed)" in table.note
     report = build_report(results)
     assert "| 17 | 8 | 5 | 0.017 |" in report.markdown()
     assert "17 & 8 & 5 & 0.017 &" in latex(report)
@@ -152,7 +155,8 @@ def test_report_folder_and_raw_answers(make_study: Callable[[Study], OpenStudy],
     assert results.counted == ("R1",)
     files = list((tmp_path / "report").iterdir())
     assert sorted(path.name for path in files) == [
-        "answers.csv", "report.html", "report.md", "report.tex", "results.json", "table3.tex", "times.csv"
+        "answers.csv", "codebook.csv", "report.html", "report.md", "report.tex", "results.json", "table3.tex",
+        "times.csv",
     ]  # fmt: skip
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
     assert not any("cmd" in path.read_text() for path in files)
@@ -263,6 +267,38 @@ def test_latex_stands_alone_and_says_what_its_figures_mean() -> None:
     for words in ("1 reviewer, 4 cases", "95 \\% percentile intervals from 50 bootstrap samples", "n judgements"):
         assert words in caption[1]
     assert "\\usepackage" not in text  # lines are drawn with or without booktabs
+
+
+def test_pdflatex_compiles_the_report(tmp_path: Path) -> None:
+    """Both documents, with names and titles of any characters; each table is on one page."""
+    program = shutil.which("pdflatex")
+    if program is None:
+        pytest.skip("pdflatex is not installed (Debian: texlive-latex-base)")
+    study = small_study(cases=4, title="Ω & 50 % of 中文")
+    found = [judged(study, n, "Dr Ω_#", "32000", "10000", "open") for n in range(4)]
+    found += [judged(study, n, "Dr ~^", "00000", "33333", "closed") for n in range(4)]
+    results = analyse(study, found, draws=20)
+    report = build_report(results, 20)
+    (tmp_path / "report.tex").write_text(latex(report), encoding="utf-8")
+    subprocess.run([program, "-interaction=nonstopmode", "-halt-on-error", "report.tex"], cwd=tmp_path, check=True)
+    log = (tmp_path / "report.log").read_text(encoding="latin-1")
+    pages = re.search(r"Output written on report.pdf \((\d+) page", log)
+    assert pages is not None
+    tables = [table for table in report.tables if table.caption != "Comments"]
+    assert int(pages[1]) == len(tables)
+    assert "Float too large" not in log
+    too_wide = [float(width) for width in re.findall(r"Overfull \\hbox \((\d+\.\d+)pt too wide\)", log)]
+    assert max(too_wide, default=0.0) < 5
+
+
+def test_negative_figures_have_minus_signs() -> None:
+    study = small_study(cases=4)
+    found = [judged(study, n, "R1", "00000", "32000", "closed") for n in range(4)]
+    report = build_report(analyse(study, found, draws=20), 20)
+    differences = next(table for table in report.tables if table.caption == "Paired differences")
+    assert [row[2] for row in differences.rows][1] == "−5.00 [−5.00, −5.00], n = 4"
+    assert "$-$5.00" in differences.latex()
+    assert report.html().count('class="wide"') == 3  # plots take the whole width
 
 
 digits = st.text("0123", min_size=5, max_size=5)

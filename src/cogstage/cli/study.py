@@ -68,6 +68,18 @@ def create(
     consent: Path | None = output_option(
         None, help="Text file that reviewers must agree to before they start.", metavar="FILE"
     ),
+    questions: Path | None = input_option(
+        None,
+        "--questions",
+        help="Table of further questions (columns name, type, text, choices, shown_if, expected).",
+        metavar="TABLE",
+    ),
+    practice: Path | None = input_option(
+        None,
+        "--practice",
+        help="Table of reasons with label and feedback: practice cases of a crossover whose answer is known.",
+        metavar="TABLE",
+    ),
     contact: str = output_option("", help="Contact shown to reviewers.", metavar="TEXT"),
     seed: int = options.seed(),
     database: str | None = options.DATABASE,
@@ -79,6 +91,8 @@ def create(
     """
     from cogstage.study.create import create_study
     from cogstage.study.draw import StudyOptions
+    from cogstage.study.practice import read_practice
+    from cogstage.study.questions import read_questions
 
     drawing = StudyOptions(
         title=title or "",
@@ -99,6 +113,8 @@ def create(
         seed=seed,
         consent=_text_of(consent) if consent else "",
         contact=contact,
+        practice=read_practice(practice, per_set) if practice else (),
+        questions=read_questions(questions) if questions else (),
     )
     study, password = create_study(out, source, drawing, dataset, database, progress(), corrections)
     if as_json:

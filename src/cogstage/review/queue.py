@@ -14,13 +14,15 @@ from cogstage.estimator import CogStage
 from cogstage.progress import SILENT, Progress
 from cogstage.rationale.evidence import Term, Triple
 from cogstage.rationale.predictor import DefaultPredictor
+from cogstage.rationale.verdict import log_odds
 from cogstage.relations import phrase
 from cogstage.reporting import csv_text
 from cogstage.review.effects import effects, lift_of_facts
 from cogstage.tables import BadRows, read_rows
+from cogstage.training.calibration import sigmoid
 
 BATCH = 128  # pairs at a time
-SMALLEST = 1e-9  # an expected change below it does not count
+SMALLEST = 1e-9  # a change below it does not count
 
 AskedPair = tuple[int, int, str | None]  # head, tail, relation (None: all relations of the model)
 
@@ -32,8 +34,9 @@ class Assumption:
     head: Term
     relation: str
     tail: Term
-    probability: float  # of the triple, by the recognition stage
-    change: float  # expected: probability × change_right + (1 - probability) × change_wrong
+    probability: float  # of the triple, by the recognition stage, as pages show it
+    chance: float  # that an expert marks it right: the same at the share of known facts among all such triples
+    change: float  # expected: chance × change_right + (1 - chance) × change_wrong
     change_right: float  # summed absolute change of all predictions if it is marked right
     change_wrong: float  # and if it is marked wrong
     predictions: int  # how many predictions change
@@ -60,6 +63,9 @@ def review_queue(
 
     The order is by the sum over all predictions of the expected absolute change of their calibrated probability.
     Triples that are known facts, were marked already, or do not fit the types of their terms are left out.
+
+    The recognition stage learned from as many false triples as true ones, but most triples between similar terms are
+    false. So the chance that a verdict is "right" is taken at the share of known facts among the triples of the pairs.
     """
     predictor = model.predictor
     if not isinstance(predictor, DefaultPredictor):
@@ -68,29 +74,36 @@ def review_queue(
         raise UsageError("there is no pair to predict; give `pairs` or a `dataset`")
     n_relations, n_nodes = len(model.all_relations), len(model.vocabulary)
     progress.start("Effects of verdicts", len(pairs))
-    parts = []
+    parts, n_known, n_assumed = [], 0, 0
     for begin in range(0, len(pairs), BATCH):
         batch = pairs[begin : begin + BATCH]
-        parts.append(_batch_effects(model, predictor, batch, n_nodes))
+        keys, values, known, assumed = _batch_effects(model, predictor, batch, n_nodes)
+        parts.append((keys, values))
+        n_known, n_assumed = n_known + known, n_assumed + assumed
         progress.advance(len(batch))
     key, sums = _sum_by_key(np.concatenate([k for k, _ in parts]), np.concatenate([s for _, s in parts], 1))
-    order = np.lexsort((key, -sums[0]))[:top]
+    right, wrong, number, score = sums
+    score = score / number
+    prior = log_odds((n_known + 1) / (n_known + n_assumed + 2))
+    chance = sigmoid(score + prior)
+    change = chance * right + (1 - chance) * wrong
+    order = np.lexsort((key, -change))[:top]
     progress.done(f"{len(key):,} assumptions")
     explainer = model.explainer
     queue = []
     for at in order:
         (head, relation), tail = divmod(int(key[at]) // n_nodes, n_relations), int(key[at]) % n_nodes
-        change, right, wrong, number, weighted = sums[:, at]
         queue.append(
             Assumption(
                 explainer.term(head),
                 model.all_relations[relation],
                 explainer.term(tail),
-                float(weighted / number),
-                float(change),
-                float(right),
-                float(wrong),
-                round(number),
+                float(sigmoid(score[at])),
+                float(chance[at]),
+                float(change[at]),
+                float(right[at]),
+                float(wrong[at]),
+                round(number[at]),
             )
         )
     return queue
@@ -98,14 +111,14 @@ def review_queue(
 
 def _batch_effects(
     model: CogStage, predictor: DefaultPredictor, batch: Sequence[AskedPair], n_nodes: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Keys of triples, and five sums of each: expected change, change if right, if wrong, predictions, probability."""
+) -> tuple[np.ndarray, np.ndarray, int, int]:
+    """Keys of triples, four sums of each (change if right, if wrong, predictions, score); known and other triples."""
     head = np.array([pair[0] for pair in batch], np.int64)
     tail = np.array([pair[1] for pair in batch], np.int64)
     view = predictor.view(head, tail)
     lifted = lift_of_facts(predictor.prepared.recognition, view)
     n_relations = len(model.all_relations)
-    probability = (1 / (1 + np.exp(-view.score.astype(np.float64)))).reshape(len(batch), -1)
+    score = view.score.astype(np.float64).reshape(len(batch), -1)
     assumed = ((view.score != 0) & ~view.known).reshape(len(batch), -1)
     keys = _keys(view.head, view.tail, view.association, n_relations, n_nodes)
     reasons = predictor.network.config.reasons
@@ -117,11 +130,11 @@ def _batch_effects(
             continue
         made = effects(weights, view, lifted, reasons, model.calibration[name])
         right, wrong = np.abs(made.right), np.abs(made.wrong)
-        change = probability * right + (1 - probability) * wrong
-        chosen = asked & assumed & (change > SMALLEST)
-        sums = np.stack([change, right, wrong, np.ones_like(change), probability])[:, chosen]
+        chosen = asked & assumed & (right + wrong > SMALLEST)
+        sums = np.stack([right, wrong, np.ones_like(score), score])[:, chosen]
         parts.append((keys[chosen], sums))
-    return _sum_by_key(np.concatenate([k for k, _ in parts]), np.concatenate([s for _, s in parts], 1))
+    distinct, values = _sum_by_key(np.concatenate([k for k, _ in parts]), np.concatenate([s for _, s in parts], 1))
+    return distinct, values, int(view.known.sum()), int(assumed.sum())
 
 
 def _keys(head: np.ndarray, tail: np.ndarray, association: np.ndarray, n_relations: int, n_nodes: int) -> np.ndarray:
@@ -175,11 +188,12 @@ def queue_table(queue: Sequence[Assumption]) -> str:
     """The queue as TSV whose first columns are those of a table of corrections: fill in ``verdict`` and use it."""
     columns = (
         *("head", "relation", "tail", "verdict", "who", "when", "why", "statement"),
-        *("change", "probability", "change_if_right", "change_if_wrong", "predictions"),
+        *("change", "probability", "chance", "change_if_right", "change_if_wrong", "predictions"),
     )
     rows = [
         (
             *(entry.triple), "", "", "", "", entry.words, f"{entry.change:.6f}", f"{entry.probability:.4f}",
+            f"{entry.chance:.4f}",
             f"{entry.change_right:.6f}", f"{entry.change_wrong:.6f}", entry.predictions,
         )
         for entry in queue

@@ -204,17 +204,17 @@ class Answers:
         """Return which cases a reviewer has completed."""
         with self._database.reading() as connection:
             rows = connection.execute(
-                select(answer.c.case_key, answer.c.item, answer.c.answered_at).where(
+                select(answer.c.case_key, answer.c.item, answer.c.value, answer.c.answered_at).where(
                     answer.c.reviewer_id == reviewer_id
                 )
             )
-            given: dict[str, set[str]] = {}
+            given: dict[str, dict[str, str]] = {}
             last: float | None = None
-            for case_key, item, answered_at in rows:
-                given.setdefault(case_key, set()).add(item)
+            for case_key, item, value, answered_at in rows:
+                given.setdefault(case_key, {})[item] = value
                 last = answered_at if last is None else max(last, answered_at)
         complete = tuple(
-            BlindForm(self._study, self._cases[placed.case_key], placed).needed <= given.get(placed.case_key, set())
+            not BlindForm(self._study, self._cases[placed.case_key], placed).missing(given.get(placed.case_key, {}))
             for placed in self.placements(reviewer_id)
         )
         return ReviewProgress(complete, last)

@@ -10,6 +10,7 @@ from string import ascii_uppercase
 from cogstage.errors import UsageError
 from cogstage.study.placement import Placement
 from cogstage.study.protocol import ShownRationale, Study, StudyCase
+from cogstage.study.questions import Question
 
 CANNOT_JUDGE = "n"
 FAMILIARITY = {"yes": "Yes", "kind_of": "Kind of", "no": "No"}
@@ -98,6 +99,21 @@ class BlindForm:
     @cached_property
     def fields(self) -> dict[str, Mapping[str, str]]:
         """All questions of the page with their possible answers, in order, except the comment."""
+        own = {f"ask-{question.name}": dict(question.choices) for question in self.questions if question.choices}
+        return {**self._protocol_fields, **own}
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """The administrator's own questions at this position."""
+        return tuple(question for question in self.study.questions if question.stands_at(self.placement.position))
+
+    @property
+    def text_fields(self) -> tuple[str, ...]:
+        """The fields of free text; they may stay empty."""
+        return ("comment", *(f"ask-{question.name}" for question in self.questions if not question.choices))
+
+    @property
+    def _protocol_fields(self) -> dict[str, Mapping[str, str]]:
         asked: dict[str, Mapping[str, str]] = {"familiar-head": FAMILIARITY, "familiar-tail": FAMILIARITY}
         if self.study.is_crossover:
             return {**asked, "verdict": VERDICT, "confidence": CONFIDENCE}
@@ -112,17 +128,20 @@ class BlindForm:
 
     @property
     def needed(self) -> frozenset[str]:
-        """The stored items that make the case complete."""
+        """The stored items of all questions, whether earlier answers ask for them or not."""
         return frozenset(item for field in self.fields for item in self._items(field, ""))
 
     def missing(self, stored: Mapping[str, str]) -> tuple[str, ...]:
         """The questions that are not answered yet, in the order asked."""
-        return tuple(field for field in self.fields if not stored.keys() >= self._items(field, "").keys())
+        idle = {f"ask-{question.name}" for question in self.questions if not question.applies(stored)}
+        return tuple(
+            field for field in self.fields if field not in idle and not stored.keys() >= self._items(field, "").keys()
+        )
 
     def to_items(self, field: str, value: str) -> dict[str, str]:
         """What one field of the page stores; raises :class:`AnswerError` on anything the page does not ask."""
-        if field == "comment":
-            return {"comment": _clean(value)}
+        if field in self.text_fields:
+            return {item: _clean(value) for item in self._items(field, value)}
         allowed = self.fields.get(field)
         if allowed is None:
             raise AnswerError(f"this case has no question {field[:40]!r}")
@@ -134,6 +153,8 @@ class BlindForm:
         name, _, rest = field.partition("-")
         if name == "familiar":
             return {f"familiar:{rest}": value}
+        if name == "ask":
+            return {f"ask:{rest}": value}
         if name == "compare":
             if value == CANNOT_JUDGE:
                 return {f"rank:{source}": CANNOT_JUDGE for source in self.source_of.values()}
@@ -164,8 +185,10 @@ class BlindForm:
                     fields[field] = SAME if first == second else ("A" if first < second else "B")
             elif field != "compare" and stored:
                 fields[field] = next(iter(stored.values()))
-        if "comment" in items:
-            fields["comment"] = items["comment"]
+        for field in self.text_fields:
+            (item,) = self._items(field, "")
+            if item in items:
+                fields[field] = items[item]
         return fields
 
 

@@ -23,7 +23,16 @@ from cogstage.study.mixed import MixedEffect, mixed_effects
 from cogstage.study.observation import Observation
 from cogstage.study.protocol import EVIDENCE, WITH, WITHOUT, Study
 from cogstage.study.reliability import Agreement, agreement
-from cogstage.study.results import DRAWS, Comment, ReviewerSummary, comments, familiarity, summaries
+from cogstage.study.results import (
+    DRAWS,
+    Comment,
+    OwnAnswer,
+    ReviewerSummary,
+    comments,
+    familiarity,
+    own_answers,
+    summaries,
+)
 
 ARM_PAIRS = ((WITH, WITHOUT), (EVIDENCE, WITHOUT), (EVIDENCE, WITH))
 SENSITIVITY = ("accuracy", "over-reliance")  # measures with a mixed model as a sensitivity analysis
@@ -90,6 +99,7 @@ class CrossoverResults:
     agreement: tuple[Agreement, ...]
     familiarity: dict[str, int]
     comments: tuple[Comment, ...]
+    own: tuple[OwnAnswer, ...] = ()
 
 
 def analyse_crossover(
@@ -147,6 +157,7 @@ def analyse_crossover(
         agreement=agreement(study, counting, counted, boot),
         familiarity=familiarity(counting),
         comments=comments(answered),
+        own=own_answers(study, counting),
     )
 
 

@@ -90,5 +90,5 @@ def crossover_notes(draws: int) -> list[str]:
         "of the t test and of its 95 % interval.",
         f"For other pairs, too: the plain difference with a 95 % interval from {draws:,} bootstrap samples of "
         "reviewers and of pairs; it is wider and also generalises to pairs that were not in the study. Intervals of "
-        "the two arms resample reviewers.",
+        "the arms resample reviewers.",
     ]

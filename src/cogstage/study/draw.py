@@ -19,6 +19,7 @@ from cogstage.study.protocol import (
     StudyCase,
     check_source_names,
 )
+from cogstage.study.questions import Question
 from cogstage.study.sources import ExplainedPair, Pair, Source, WeightedTriple
 
 TITLES = {
@@ -52,6 +53,8 @@ class StudyOptions:
     seed: int = 0
     consent: str = ""  # text that reviewers agree to before they begin
     contact: str = ""  # contact for questions
+    questions: tuple[Question, ...] = ()  # asked beside every case
+    practice: tuple[StudyCase, ...] = ()  # crossover: practice cases with a known answer
 
 
 def draw_study(sources: Sequence[Source], labels: Mapping[Pair, int], options: StudyOptions) -> Study:
@@ -97,6 +100,8 @@ def draw_study(sources: Sequence[Source], labels: Mapping[Pair, int], options: S
         contact=" ".join(options.contact.split()),
         same_sets_left_out=same_sets,
         evidence_arm=options.evidence_arm,
+        questions=options.questions,
+        practice=options.practice,
         planted_bias=options.planted_bias,
     )
 
@@ -118,8 +123,8 @@ def _check(options: StudyOptions) -> None:
     check_choice("protocol", options.protocol, ProtocolName)
     check_choice("judged_by", options.judged_by, JudgedBy)
     check_choice("planted_bias", options.planted_bias, PlantedBias)
-    if options.protocol != "crossover" and (options.evidence_arm or options.planted_bias != "none"):
-        raise UsageError("`evidence_arm` and `planted_bias` are for the protocol crossover only")
+    if options.protocol != "crossover" and (options.evidence_arm or options.planted_bias != "none" or options.practice):
+        raise UsageError("`evidence_arm`, `planted_bias` and `practice` are for the protocol crossover only")
     if options.protocol == "crossover":
         cells = 3 * CELLS if options.evidence_arm else CELLS
         if options.pairs_per_reviewer < 2 * CELLS or options.pairs_per_reviewer % cells:
@@ -212,7 +217,7 @@ def _sets(
     All sets of a case have the same length and the same number of reasons on each side: otherwise the number of
     reasons would reveal the source. With ``match_known_facts`` the same holds for known facts.
     """
-    everything = [_forwards(source.predictions[pair]) for source in sources]
+    everything = [forward_reasons(source.predictions[pair]) for source in sources]
     other = min(sum(triple.against == predicted for triple in best[: options.per_set]) for best in everything)
     sides = []
     for against, most in ((not predicted, options.per_set - other), (predicted, other)):
@@ -277,7 +282,7 @@ def decided_by_known_facts(study: Study, facts: Set[Pair]) -> int:
     return max(most.values(), default=0)
 
 
-def _forwards(explained: ExplainedPair) -> tuple[ShownRationale, ...]:
+def forward_reasons(explained: ExplainedPair) -> tuple[ShownRationale, ...]:
     """The reasons in forward direction, strongest first: inverse relations would reveal the source.
 
     Two reasons that state the same in both directions count once.

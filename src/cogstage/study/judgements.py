@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cogstage.study.blind import CANNOT_JUDGE, BlindForm
 from cogstage.study.folder import OpenStudy
@@ -32,6 +32,9 @@ class Judgement:
     unanswered: int = 0
     cannot_judge: int = 0
     arm: str = ""
+    own: Mapping[str, str] = field(default_factory=dict)  # answers to the administrator's own questions that apply
+    checks: int = 0  # attention checks that were answered
+    failed_checks: int = 0
 
     def whole_scores(self, source: str) -> tuple[int, ...] | None:
         """The scores of a set if every rationale in it was scored."""
@@ -89,6 +92,7 @@ def judgements(opened: OpenStudy, pseudonyms: bool = False) -> list[Judgement]:
             form = BlindForm(opened.study, case, placed)
             asked = not placed.bare and not opened.study.is_crossover
             sets = case.sets if asked else ()
+            checks = [question for question in form.questions if question.is_check and question.item in items]
             answered.append(
                 Judgement(
                     reviewer=f"R{person.number}" if pseudonyms else person.name,
@@ -110,6 +114,13 @@ def judgements(opened: OpenStudy, pseudonyms: bool = False) -> list[Judgement]:
                     position=placed.position,
                     questions=len(form.fields),
                     unanswered=len(form.missing(items)),
+                    own={
+                        question.name: items[question.item]
+                        for question in form.questions
+                        if question.item in items and question.applies(items) and not question.is_check
+                    },
+                    checks=len(checks),
+                    failed_checks=sum(items[question.item] != question.expected for question in checks),
                     cannot_judge=sum(value == CANNOT_JUDGE for value in form.to_fields(items).values()),
                 )
             )

@@ -15,6 +15,7 @@ from cogstage.choices import ProtocolName
 from cogstage.errors import CogstageError, UsageError
 from cogstage.rationale.wording import triple_phrase
 from cogstage.relations import phrase
+from cogstage.study.questions import Question
 
 STUDY = "study.json"
 KIND = "study"
@@ -22,8 +23,11 @@ SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 WITH, WITHOUT, EVIDENCE = "with reasons", "without reasons", "evidence only"  # arms of a crossover
 OUTCOMES = ("true_positive", "false_positive", "false_negative", "true_negative")
 # Fields that older study.json files lack. At their defaults they do not count in a protocol's identity.
-_ADDED_TO_STUDY = {"protocol": "sets", "consent": "", "contact": "", "same_sets_left_out": 0} | {
-    "evidence_arm": False, "planted_bias": "none"}  # fmt: skip
+_ADDED_TO_STUDY = {
+    **{"protocol": "sets", "consent": "", "contact": "", "same_sets_left_out": 0},
+    **{"evidence_arm": False, "planted_bias": "none", "questions": (), "practice": ()},
+}
+_ADDED_TO_CASE = {"feedback": ""}
 _ADDED_TO_RATIONALE = {"against": False, "unlikely": False}
 
 
@@ -68,6 +72,7 @@ class StudyCase:
     outcome: str
     sets: tuple[RationaleSet, ...]
     repeat_of: str | None = None
+    feedback: str = ""  # of a practice case whose answer is known
 
     @property
     def phrase(self) -> str:
@@ -110,6 +115,8 @@ class Study:
     contact: str = ""  # contact for questions
     same_sets_left_out: int = 0  # pairs that were not drawn because two sources give the same reasons
     evidence_arm: bool = False  # crossover: a third arm shows the reasons without the prediction
+    practice: tuple[StudyCase, ...] = ()  # cases with a known answer, which reviewers see before the first one
+    questions: tuple[Question, ...] = ()  # the administrator's own, beside every case
     planted_bias: str = "none"  # crossover: "overcalls" if all wrong predictions say yes, "undercalls" if all say no
 
     def case(self, key: str) -> StudyCase:
@@ -134,7 +141,10 @@ class Study:
     def to_dict(self) -> dict[str, Any]:
         """Plain values. What older versions did not know is left out at its default."""
         record = {key: value for key, value in asdict(self).items() if _ADDED_TO_STUDY.get(key) != value}
-        for case in record["cases"]:
+        for case in (*record["cases"], *record.get("practice", ())):
+            for name, default in _ADDED_TO_CASE.items():
+                if case[name] == default:
+                    del case[name]
             for entry in case["sets"]:
                 entry["rationales"] = [
                     {key: value for key, value in triple.items() if _ADDED_TO_RATIONALE.get(key) is not value}
@@ -164,22 +174,30 @@ class Study:
 
 def study_from_dict(record: Mapping[str, Any]) -> Study:
     """The study behind plain values."""
-    cases = tuple(
-        StudyCase(
+    questions = tuple(
+        Question(
             **{
-                **case,
-                "sets": tuple(
-                    RationaleSet(entry["source"], tuple(ShownRationale(**triple) for triple in entry["rationales"]))
-                    for entry in case["sets"]
-                ),
+                **entry,
+                "choices": tuple((value, label) for value, label in entry["choices"]),
+                "shown_if": tuple(entry["shown_if"]),
             }
         )
-        for case in record["cases"]
+        for entry in record.get("questions", ())
     )
-    study = Study(**{**record, "sources": tuple(record["sources"]), "cases": cases})
+    cases, practice = (tuple(map(_case, record.get(name, ()))) for name in ("cases", "practice"))
+    parts = {"sources": tuple(record["sources"]), "cases": cases, "practice": practice, "questions": questions}
+    study = Study(**{**record, **parts})
     if study.protocol not in get_args(ProtocolName):
         raise ValueError(f"protocol {study.protocol!r} is unknown to this version")
     return study
+
+
+def _case(record: Mapping[str, Any]) -> StudyCase:
+    sets = tuple(
+        RationaleSet(entry["source"], tuple(ShownRationale(**triple) for triple in entry["rationales"]))
+        for entry in record["sets"]
+    )
+    return StudyCase(**{**record, "sets": sets})
 
 
 def check_source_names(names: Sequence[str], protocol: str = "sets") -> None:

@@ -13,12 +13,12 @@ from cogstage.reporting import Report, Section, Table, estimate_text, figure_tex
 from cogstage.study.crossover import CrossoverResults, analyse_crossover
 from cogstage.study.crossover_report import crossover_notes, crossover_sections
 from cogstage.study.effort import HASTY, HASTY_SHARE
-from cogstage.study.export import answers_csv, times_csv
+from cogstage.study.export import answers_csv, codebook_csv, times_csv
 from cogstage.study.folder import OpenStudy
 from cogstage.study.judgements import judgements
 from cogstage.study.plots import all_plots
 from cogstage.study.reliability import FEWEST_UNITS
-from cogstage.study.results import DRAWS, Results, SetScores, analyse
+from cogstage.study.results import DRAWS, Results, ReviewerSummary, SetScores, analyse
 
 PRIVATE = 0o600  # reports and exports say which set is whose, and what each reviewer answered
 LONGEST_LATIN = 0x17F  # the last character that LaTeX sets without further packages
@@ -41,6 +41,11 @@ def build_report(results: Results | CrossoverResults, draws: int = DRAWS, profil
         if isinstance(results, CrossoverResults)
         else _set_sections(results, draws)
     )
+    if results.own:
+        rows = tuple((a.question, a.answer, f"{a.count}/{a.total}") for a in results.own)
+        made.append(
+            Section("Further questions", [Table("Further questions", ("question", "answer", "n"), rows, left=2)])
+        )
     comments = tuple((c.reviewer, c.case, c.text) for c in results.comments)
     if comments:
         made.append(Section("Comments", [Table("Comments", ("reviewer", "case", "comment"), comments, left=3)]))
@@ -135,7 +140,7 @@ def _people(results: Results | CrossoverResults) -> list[Section]:
         (
             r.name,
             "" if r.finished else "unfinished" + (", counted" if r.name in results.counted else ", left out"),
-            "hasty" if r.hasty else "",
+            _flags(r),
             f"{r.complete}/{r.total}",
             str(r.unanswered),
             str(r.cannot_judge),
@@ -154,6 +159,13 @@ def _people(results: Results | CrossoverResults) -> list[Section]:
         table = Table("Agreement", ("question", "who", "measure", "agreement"), agreement, left=3)
         made.insert(0, Section("Agreement", [table]))
     return made
+
+
+def _flags(reviewer: ReviewerSummary) -> str:
+    flags = ["hasty"] if reviewer.hasty else []
+    if reviewer.failed_checks:
+        flags.append(f"{reviewer.failed_checks} of {reviewer.checks} attention checks failed")
+    return ", ".join(flags)
 
 
 def _facts(results: Results | CrossoverResults) -> list[str]:
@@ -234,7 +246,7 @@ def latex(report: Report) -> str:
     lines = [
         "\\documentclass{article}",
         RULES,
-        "\\addtolength{\\textwidth}{4cm}\\addtolength{\\oddsidemargin}{-2cm}",
+        "\\addtolength{\\textwidth}{5cm}\\addtolength{\\oddsidemargin}{-2.5cm}",
         "\\begin{document}",
         *("{\\footnotesize\n" + table.latex() + "\n}\\clearpage" for table in tables),
         "\\end{document}",
@@ -294,6 +306,7 @@ def write_report(
         "report.html": report.html(),
         "results.json": to_json(as_json(results)),
         "answers.csv": answers_csv(opened, pseudonyms=not names),
+        "codebook.csv": codebook_csv(opened.study),
         "times.csv": times_csv(opened, pseudonyms=not names),
     }
     if isinstance(results, Results):

@@ -29,6 +29,8 @@ class ReviewerSummary:
     cannot_judge: int
     minutes: float  # median per case
     hasty: bool
+    checks: int = 0  # attention checks answered
+    failed_checks: int = 0
 
     @property
     def finished(self) -> bool:
@@ -87,6 +89,16 @@ class Comment:
 
 
 @dataclass(frozen=True)
+class OwnAnswer:
+    """One answer to one of the administrator's own questions, with how often it was given."""
+
+    question: str
+    answer: str
+    count: int
+    total: int
+
+
+@dataclass(frozen=True)
 class Results:
     """Everything a report on sets shows. Main figures rest on ``counted`` reviewers alone."""
 
@@ -103,6 +115,7 @@ class Results:
     trust: dict[str, Estimate]  # with and without rationales, and the difference
     familiarity: dict[str, int]
     comments: tuple[Comment, ...]
+    own: tuple[OwnAnswer, ...] = ()
 
 
 def analyse(
@@ -136,6 +149,7 @@ def analyse(
         trust=_trust(firsts, boot),
         familiarity=familiarity(firsts),
         comments=comments(answered),
+        own=own_answers(study, counting),
     )
 
 
@@ -155,6 +169,8 @@ def summaries(study: Study, answered: Sequence[Judgement]) -> tuple[ReviewerSumm
                 sum(j.cannot_judge for j in own),
                 float(np.median([j.seconds for j in own])) / 60,
                 is_hasty_reviewer(hasty, len(complete)),
+                sum(j.checks for j in own),
+                sum(j.failed_checks for j in own),
             )
         )
     return tuple(made)
@@ -164,6 +180,15 @@ def familiarity(firsts: Sequence[Judgement]) -> dict[str, int]:
     """How often terms were familiar, kind of familiar, or not."""
     given = Counter(answer for j in firsts for answer in (j.familiar_head, j.familiar_tail))
     return {answer: given[answer] for answer in ("yes", "kind_of", "no")}
+
+
+def own_answers(study: Study, counting: Sequence[Judgement]) -> tuple[OwnAnswer, ...]:
+    """How often each answer was given to the administrator's own questions."""
+    made = []
+    for question in study.questions:
+        given = Counter(j.own[question.name] for j in counting if question.name in j.own)
+        made += [OwnAnswer(question.text, label, given[value], given.total()) for value, label in question.choices]
+    return tuple(entry for entry in made if entry.total)
 
 
 def comments(answered: Sequence[Judgement]) -> tuple[Comment, ...]:

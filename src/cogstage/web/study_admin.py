@@ -17,7 +17,7 @@ from starlette.responses import Response
 from cogstage.errors import UsageError
 from cogstage.study.access import LONGEST_LINK, Invitation
 from cogstage.study.administrators import FIRST
-from cogstage.study.export import answers_csv, times_csv
+from cogstage.study.export import answers_csv, codebook_csv, reminders_csv, times_csv
 from cogstage.study.monitor import watch
 from cogstage.study.report import html_report
 from cogstage.web.base import PageError, page
@@ -180,20 +180,32 @@ def revoke(request: Request, reviewer_id: str, fields: Fields, token: Token) -> 
 @router.get("/answers.csv")
 def download_answers(request: Request, token: Token) -> Response:
     """One row per answer as CSV, with the source of each set: unblinded."""
-    return _download(request, answers_csv(site_of(request).opened), "text/csv; charset=utf-8", "answers.csv")
+    return download(request, answers_csv(site_of(request).opened), "text/csv; charset=utf-8", "answers.csv")
 
 
 @router.get("/times.csv")
 def download_times(request: Request, token: Token) -> Response:
     """The time looked at each case."""
-    return _download(request, times_csv(site_of(request).opened), "text/csv; charset=utf-8", "times.csv")
+    return download(request, times_csv(site_of(request).opened), "text/csv; charset=utf-8", "times.csv")
+
+
+@router.get("/codebook.csv")
+def download_codebook(request: Request, token: Token) -> Response:
+    """What the values of the answers mean."""
+    return download(request, codebook_csv(site_of(request).opened.study), "text/csv; charset=utf-8", "codebook.csv")
+
+
+@router.get("/reminders.csv")
+def download_reminders(request: Request, token: Token) -> Response:
+    """How far each reviewer is, for mail merge."""
+    return download(request, reminders_csv(site_of(request).opened), "text/csv; charset=utf-8", "reminders.csv")
 
 
 @router.get("/report.html")
 def download_report(request: Request, token: Token) -> Response:
     """The report as it stands, one file."""
     report = html_report(site_of(request).opened)
-    return _download(request, report, "text/html; charset=utf-8", "report.html")
+    return download(request, report, "text/html; charset=utf-8", "report.html")
 
 
 @router.get("/activity")
@@ -220,7 +232,8 @@ def _known(request: Request, reviewer_id: str) -> str:
         raise PageError(404, "no_such_reviewer", str(error)) from None
 
 
-def _download(request: Request, text: str, kind: str, name: str) -> Response:
+def download(request: Request, text: str, kind: str, name: str) -> Response:
+    """A file, recorded in the log of activities."""
     record(request, f"downloaded {name}")
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Type": kind}
     return Response(text.encode("utf-8"), headers=headers)

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from cogstage.study.answers import StudyClosed
 from cogstage.study.folder import OpenStudy
-from cogstage.web import study_admin, study_review
+from cogstage.web import study_admin, study_cases, study_review
 from cogstage.web.base import RecentCheck, add_health, check_disk, create_app, error_answer, wants_json
 from cogstage.web.security import Attempts, HostAccess
 from cogstage.web.study_access import NotAdministrator, StudySite
@@ -34,6 +34,7 @@ def create_study_app(
     app.state.attempts = Attempts()
     app.include_router(study_review.router)
     app.include_router(study_admin.router)
+    app.include_router(study_cases.router)
     check = RecentCheck(lambda: check_storage(opened))
     add_health(app, check)
     app.add_exception_handler(NotAdministrator, _to_sign_in)

@@ -24,7 +24,7 @@ from cogstage.study.blind import (
     VERDICT,
     BlindForm,
 )
-from cogstage.study.practice import practice_form
+from cogstage.study.practice import gold_form, practice_form
 from cogstage.web.base import PageError, page
 from cogstage.web.study_access import (
     FORM_FIELD,
@@ -73,8 +73,9 @@ def front(request: Request) -> Response:
     """Signed-in reviewers go on where they were; others read that they need a link."""
     site = site_of(request)
     cookie = site.read_cookie(request, REVIEWER_COOKIE)
-    if cookie and site.opened.access.reviewer_in_session(cookie) is not None:
-        return RedirectResponse("/welcome", 303)
+    person = site.opened.access.reviewer_in_session(cookie) if cookie else None
+    if person is not None:
+        return RedirectResponse(_begin_at(request, person), 303)
     return page(request, "study/front.html", study=site.opened.study)
 
 
@@ -90,9 +91,17 @@ def sign_in(request: Request, ticket: str) -> Response:
     """Sign in with the personal link."""
     site, person = site_of(request), _holder(request, ticket)
     value, lasts = site.opened.access.open_session(person)
-    response = RedirectResponse("/welcome" if person.consented_at is not None else "/start", 303)
+    response = RedirectResponse(_begin_at(request, person), 303)
     site.set_cookie(response, REVIEWER_COOKIE, value, lasts)
     return response
+
+
+def _begin_at(request: Request, person: Reviewer) -> str:
+    """The page on which a reviewer goes on: the first open case of those who have begun."""
+    if person.consented_at is None:
+        return "/start"
+    progress = site_of(request).opened.answers.progress(person.id)
+    return f"/case/{progress.next_open}" if progress.last_answer_at and progress.next_open else "/welcome"
 
 
 def _holder(request: Request, ticket: str) -> Reviewer:
@@ -160,14 +169,23 @@ def welcome(request: Request, who: Introduced) -> Response:
 
 
 @router.get("/practice")
-def practise(request: Request, who: Introduced) -> Response:
-    """A case whose answers go nowhere."""
-    return _case_page(request, who, practice_form(site_of(request).opened.study), practice=True)
+def practise(request: Request, who: Introduced, case: int = 1) -> Response:
+    """A case whose answers are not stored."""
+    study = site_of(request).opened.study
+    return _case_page(request, who, gold_form(study, case) or practice_form(study), practice=True, number=case)
 
 
 @router.post("/practice")
-def practised(request: Request, who: Introduced) -> Response:
-    """On to the first open case."""
+def practised(request: Request, who: Introduced, fields: Fields, case: int = 1) -> Response:
+    """Feedback on a case whose answer is known, or on to the first open case."""
+    study = site_of(request).opened.study
+    if form := gold_form(study, case):
+        given, last = fields.get("verdict", ""), case == len(study.practice)
+        right = "yes" if form.case.label else "no"
+        return page(
+            request, "study/feedback.html", study=study, who=who, form=form, given=VERDICT.get(given),
+            right=VERDICT[right], is_right=given == right, following=None if last else case + 1,
+        )  # fmt: skip
     position = site_of(request).opened.answers.progress(who.person.id).next_open
     return RedirectResponse(f"/case/{position}" if position else "/finish", 303)
 
@@ -209,6 +227,7 @@ def _case_page(request: Request, who: SignedIn, form: BlindForm, **more: Any) ->
         "trust": _keys(TRUST),
         "verdict": _keys(VERDICT),
         "confidence": _keys(CONFIDENCE),
+        "own": {question.name: _keys(dict(question.choices)) for question in form.questions},
     }
     context: dict[str, Any] = {
         "study": form.study,
@@ -218,6 +237,7 @@ def _case_page(request: Request, who: SignedIn, form: BlindForm, **more: Any) ->
         "scores": SCORES,
         "longest_comment": LONGEST_COMMENT,
         "practice": False,
+        "number": 1,
         "given": {},
         "visit": "",
         "unanswered": (),
@@ -298,8 +318,9 @@ def _store(
     for field, value in answers.items():
         items.update(form.to_items(field, value))
     stored = site_of(request).opened.answers
-    if items.get("comment") == "" and "comment" not in stored.of_case(who.person.id, form.case.key):
-        del items["comment"]  # a box that was never written into is no answer
+    empty = {item for field in form.text_fields for item in form.to_items(field, "") if items.get(item) == ""}
+    for item in empty - (stored.of_case(who.person.id, form.case.key).keys() if empty else set()):
+        del items[item]  # a box that was never written into is no answer
     if stored.closed_at is not None:
         raise StudyClosed("the study is closed")
     stored.save(who.person.id, form.case.key, items)

@@ -180,7 +180,7 @@
 
   function watch(form) {
     for (const [name, value] of Object.entries(pending(here))) { // what was answered before but not saved
-      if (name === "comment") form.elements.comment.value = value;
+      for (const box of form.querySelectorAll("textarea")) if (box.name === name) box.value = value;
       for (const box of form.querySelectorAll('input[type="radio"]')) {
         if (box.name === name && box.value === value) box.checked = true;
       }
@@ -194,14 +194,26 @@
       send();
     });
 
+    const sections = [...form.querySelectorAll("[data-if]")];
+    function showWhatApplies() { // one after another: a hidden question shows no later one
+      sections.forEach(function (section) {
+        const field = form.elements[section.dataset.if];
+        const asked = field && !(field[0] || field).closest("section").hidden;
+        section.hidden = !(asked && section.dataset.values.split("|").includes(field.value));
+      });
+    }
+    form.addEventListener("change", showWhatApplies);
+    showWhatApplies();
     const comment = form.elements.comment;
     let typing = null;
-    comment.addEventListener("input", function () {
-      answer("comment", comment.value);
-      clearTimeout(typing);
-      typing = setTimeout(send, 600);
+    form.querySelectorAll("textarea").forEach(function (box) {
+      box.addEventListener("input", function () {
+        answer(box.name, box.value);
+        clearTimeout(typing);
+        typing = setTimeout(send, 600);
+      });
+      box.addEventListener("blur", function () { if (positions().length) send(); });
     });
-    comment.addEventListener("blur", function () { if (positions().length) send(); });
 
     form.addEventListener("submit", async function (event) {
       event.preventDefault();
