@@ -34,6 +34,7 @@ from cogstage.graph.build_inputs import (
     open_lexicon,
     sample_documents,
 )
+from cogstage.graph.cdm_database import takes_database
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.counting import Census
 from cogstage.graph.edges import Edges
@@ -92,7 +93,8 @@ def build_graph(
     Parameters
     ----------
     documents
-        Files, folders or glob patterns, or a frame.
+        Files, folders or glob patterns, a frame, or the URL of a database with OMOP tables (``duckdb:///cdm.duckdb``,
+        ``postgresql://host/name?schema=cdm``).
     out
         The graph folder; an existing graph is replaced.
     lexicon
@@ -138,6 +140,7 @@ def build_graph(
     return Graph.load(out, verify=False)
 
 
+@takes_database
 def build_folder(
     documents: Paths,
     out: Path | str,
