@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -57,29 +58,43 @@ FORMATS = {
     ".parquet": "parquet",
 }
 PARQUET_ROWS = 16_384
+_PLACE = re.compile(r"^.*?(?::\d+|, (?:citation|document) \d+)(?=[,: ])")  # file and line at the start of a message
+_VALUE = re.compile(r"'[^']*'|\"[^\"]*\"|\b\d[\d,.]*")
+KINDS_KEPT = 1_000  # kinds of bad rows that are told apart
+KINDS_SHOWN = 8
 
 
 @dataclass
 class BadRows:
-    """Handling of invalid rows: with ``skip`` they are counted, otherwise the first one raises an error.
+    """Handling of invalid rows: with ``skip`` they are counted by kind, otherwise the first one raises an error.
 
-    ``notices`` holds what is no mistake but should be known, with how often it happened (0: said once).
+    ``kinds`` has for each kind of error, which is its message without places and values, how often it occurred and its
+    first message. ``notices`` holds what is no mistake but should be known, with how often it happened (0: said once).
     """
 
     skip: bool = False
     count: int = 0
     lines: int = 0  # that the skipped rows took
-    first: list[str] = field(default_factory=list)
+    kinds: dict[str, tuple[int, str]] = field(default_factory=dict)
     notices: Counter[str] = field(default_factory=Counter)
 
     def report(self, message: str, lines: int = 1) -> None:
-        """Raise the message, or count it and keep the first few for the closing words."""
+        """Raise the message, or count it and keep the first of its kind."""
         if not self.skip:
             raise CogstageError(f"{message} (set `skip` to skip and count such rows)")
         self.count += 1
         self.lines += lines
-        if len(self.first) < 5:
-            self.first.append(message)
+        self._add_kind(_VALUE.sub("…", _PLACE.sub("", message)), 1, message)
+
+    def _add_kind(self, kind: str, count: int, message: str) -> None:
+        kind = kind if kind in self.kinds or len(self.kinds) < KINDS_KEPT else "other"
+        before, first = self.kinds.get(kind, (0, message))
+        self.kinds[kind] = (before + count, first)
+
+    @property
+    def first(self) -> list[str]:
+        """The first message of each kind."""
+        return [message for _, message in self.kinds.values()]
 
     def notice(self, what: str, count: int = 1) -> None:
         """Count something that a user should know of; with ``count`` 0 it is said without a number."""
@@ -89,7 +104,8 @@ class BadRows:
         """Take over what another part of the same run counted."""
         self.count += other.count
         self.lines += other.lines
-        self.first = (self.first + other.first)[:5]
+        for kind, (count, message) in other.kinds.items():
+            self._add_kind(kind, count, message)
         for what, count in other.notices.items():
             self.notice(what, count)
 
@@ -97,7 +113,7 @@ class BadRows:
         """For JSON: the arguments that give an equal one."""
         return {
             "skip": self.skip, "count": self.count, "lines": self.lines,
-            "first": self.first, "notices": dict(self.notices),
+            "kinds": self.kinds, "notices": dict(self.notices),
         }  # fmt: skip
 
     def summary(self) -> list[str]:
@@ -105,8 +121,11 @@ class BadRows:
         lines = [f"{what}: {count:,}" if count else what for what, count in self.notices.items()]
         if self.count:
             cost = f" ({self.lines:,} lines)" if self.lines > self.count else ""
-            lines.append(f"{self.count:,} bad rows{cost} were skipped; the first:")
-            lines += [f"  {message}" for message in self.first]
+            lines.append(f"{self.count:,} bad rows{cost} were skipped; by kind, with the first of each:")
+            kinds = sorted(self.kinds.values(), key=lambda kind: -kind[0])
+            lines += [f"  {count:,} × {message}" for count, message in kinds[:KINDS_SHOWN]]
+            if others := sum(count for count, _ in kinds[KINDS_SHOWN:]):
+                lines.append(f"  {others:,} of other kinds")
         return lines
 
 
@@ -141,21 +160,24 @@ def read_rows(
     bad: BadRows | None = None,
     renames: dict[str, str] | None = None,
     meter: Meter | None = None,
+    may_be_empty: Iterable[str] = (),
 ) -> Iterator[Row]:
     """Stream the rows of one or several tables.
 
-    ``required`` columns must be there and not empty; ``optional`` ones come as None if they are missing or empty.
+    ``required`` columns must be there and not empty (``may_be_empty``: must be there); ``optional`` ones come as None
+    if they are missing or empty.
     ``renames`` maps other names a column may have (compared without case) to ours; ``meter`` counts the bytes read.
     Without ``bad``, the first row that cannot be used ends the run.
     """
     bad = bad if bad is not None else _AllNeeded()
     meter = meter or Meter()
     required, optional = tuple(required), tuple(optional)
+    there = (*required, *may_be_empty)
     renames = {theirs.lower(): ours for theirs, ours in (renames or {}).items()}
     readers = {"tsv": _separated, "csv": _separated, "json": _json, "parquet": _parquet}
     files = [file for path in expand(paths) for file in (files_in(path) if is_archive(path) else [path])]
     for path in files:
-        rows = readers[table_kind(path)](path, (*required, *optional), required, renames, bad, meter)
+        rows = readers[table_kind(path)](path, (*there, *optional), there, renames, bad, meter)
         try:
             for row in rows:
                 missing = next((column for column in required if row.values.get(column) in (None, "")), None)

@@ -154,7 +154,7 @@ class TrainedModel(FittedState):
         tail: str | int | None = None,
         top: int = 20,
         new_only: bool = False,
-        everywhere: bool = False,
+        with_facts: bool = False,
         drop_contradicted: bool = False,
         k: int | None = 0,
         choose: Filter | None = None,
@@ -173,8 +173,8 @@ class TrainedModel(FittedState):
             Number of candidates to return, for each relation.
         new_only
             Whether to leave out known facts.
-        everywhere
-            Whether to rank all nodes, not only those with training facts of the relation.
+        with_facts
+            Whether to rank only terms with training facts of the relation, not all terms of a type that fits.
         drop_contradicted
             Whether to leave out candidates for which an opposite relation is known or more likely. By default they
             are marked and ranked below the others.
@@ -199,7 +199,7 @@ class TrainedModel(FittedState):
         """
         given = {"head": head, "tail": tail}
         nodes = {side: None if term is None else int(self._ids([term])[0]) for side, term in given.items()}
-        how = (top, new_only, everywhere, drop_contradicted, k, choose, base_rate, progress)
+        how = (top, new_only, with_facts, drop_contradicted, k, choose, base_rate, progress)
         return Predictions(discover(self, relation, nodes["head"], nodes["tail"], *how))
 
     def _predict(

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from cogstage.cli.graph import app
 from cogstage.corpus.annotate import Annotator
 from cogstage.corpus.context import Context, rules_named
+from cogstage.corpus.language import language_of
 from cogstage.corpus.lexicon import Entry, Lexicon
 from cogstage.errors import UsageError
 from cogstage.graph.build import build_graph
@@ -30,7 +31,7 @@ def cases(language: str) -> list[tuple[str, list[str]]]:
     return [(row["sentence"], row["answers"].split(";")) for row in rows]
 
 
-@pytest.mark.parametrize("language", ["de", "es"])
+@pytest.mark.parametrize("language", ["de", "es", "fr", "it"])
 def test_every_sentence_is_judged_as_a_reader_would(language: str) -> None:
     sentences = cases(language)
     assert len(sentences) >= 60
@@ -50,7 +51,7 @@ def test_rules_by_name_or_file(tmp_path: Path) -> None:
     mine = rules_named(str(put(tmp_path / "mine.tsv", "cue\tcategory\tdirection\treach\nbla\tnegated\tforward\t\n")))
     assert mine is not None
     assert mine.phrases == (("bla",),)
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match="neither a file nor one of the languages en, de, es, fr, it"):
         rules_named("klingon")
 
 
@@ -97,7 +98,7 @@ def test_the_build_says_what_context_left_out(tmp_path: Path) -> None:
     lexicon = put(tmp_path / "l.tsv", "term\n" + "\n".join(TERMS) + "\n")
     bad = BadRows()
     build_graph(notes, tmp_path / "graph", lexicon, bad=bad)
-    left_out = {what.split()[-1]: count for what, count in bad.notices.items() if "left out as" in what}
+    left_out = {what.split()[4].rstrip(","): count for what, count in bad.notices.items() if "left out as" in what}
     assert left_out == {"negated": 2, "family": 1, "hypothetical": 1, "historical": 1}
     build_graph(notes, tmp_path / "graph", lexicon, BuildOptions(keep_context=True), bad=(bad := BadRows()))
     assert not bad.notices
@@ -126,3 +127,48 @@ def test_a_build_with_german_rules(tmp_path: Path) -> None:
     lexicon = put(tmp_path / "l.tsv", "term\nFieber\nHusten\nSchnupfen\n")
     build_graph(notes, tmp_path / "graph", lexicon, BuildOptions(context_rules="de"))
     assert Graph.load(tmp_path / "graph").vocabulary.term == ("husten", "schnupfen")
+
+
+TEXTS = {
+    "English": "The patient was seen in the clinic and has no fever; she is on aspirin for the pain.",
+    "German": "Die Patientin wurde in der Klinik gesehen und hat kein Fieber, sie ist mit dem Auto gekommen.",
+    "Spanish": "La paciente no presenta fiebre ni tos y fue vista en la consulta por el dolor de su pierna.",
+    "French": "La patiente ne présente pas de fièvre et elle est vue dans le service pour une toux sur une année.",
+    "Italian": "La paziente non ha febbre ed è stata vista nella clinica per il dolore della gamba con una tosse.",
+    "Portuguese": "O paciente não apresenta febre e foi visto na consulta com uma dor no braço esquerdo, sem tosse.",
+    "Chinese or Japanese": "患者没有发热，但有咳嗽和头痛。患者过去有糖尿病和高血压病史。",
+    "Cyrillic": "Пациент жалуется на головную боль и кашель.",
+}
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_languages_are_recognised(language: str) -> None:
+    assert language_of(TEXTS[language]) == language
+
+
+@pytest.mark.parametrize("text", ["", "aspirin 81 mg", "BP 120/80 HR 70", "μg α-helix"])
+def test_short_texts_are_of_no_language(text: str) -> None:
+    assert language_of(text) is None
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"), [(None, "set `context_rules` to es"), ("es", None), ("fr", "by French rules")]
+)
+def test_a_build_says_where_rules_do_not_fit_the_language(tmp_path: Path, rules: str | None, said: str | None) -> None:
+    rows = [f'{n},"{TEXTS["Spanish"]}"' for n in range(3)]
+    put(tmp_path / "n.csv", "\n".join(["doc_id,text", *rows]))
+    put(tmp_path / "l.csv", "term\npierna\ndolor\nconsulta\n")
+    bad = BadRows()
+    build_graph(tmp_path / "n.csv", tmp_path / "g", tmp_path / "l.csv", BuildOptions(context_rules=rules), bad=bad)
+    lines = [line for line in bad.summary() if "look Spanish" in line]
+    assert len(lines) == (said is not None)
+    assert said is None or said in lines[0]
+
+
+def test_terms_are_found_in_text_without_spaces() -> None:
+    """The longest terms decide, as in forward maximum matching; sentences end at the marks of the script."""
+    annotator = Annotator(Lexicon.build(map(Entry, ["糖尿病", "糖尿", "高血压", "头痛", "COVID-19", "เบาหวาน"])))
+    text = "患者有糖尿病史及高血压。头痛3天！COVID-19阳性。ผู้ป่วยเบาหวาน"
+    mentions = annotator.annotate(text)
+    assert [text[m.start : m.end] for m in mentions] == ["糖尿病", "高血压", "头痛", "COVID-19", "เบาหวาน"]
+    assert [m.sentence for m in mentions] == [0, 0, 1, 2, 3]

@@ -135,7 +135,7 @@ FHIR_EXPECTED = {
     "Condition/1": ("7", DAY, ("snomed:1",)),
     "MedicationRequest/3": ("7", datetime.date(2011, 8, 1), ("rxnorm:3",)),
     "MedicationStatement/4": ("7", DAY, ("urn:x|4",)),
-    "AllergyIntolerance/5": ("7", datetime.date(2011, 1, 1), ("snomed:5",)),
+    "AllergyIntolerance/5": ("7", datetime.date(2011, 1, 1), ("allergy:snomed:5",)),
     "Observation/6": ("7", None, ("loinc:6", "v")),
     "Procedure/8": ("7", DAY, ("snomed:8",)),
     "MedicationRequest/9": ("7", None, ("text:iron pills",)),
@@ -193,3 +193,36 @@ def test_broken_fhir_lines(tmp_path: Path) -> None:
     bad = BadRows(skip=True)
     assert len(read(path, bad=bad)) == 2
     assert bad.count == 1
+
+
+def test_an_allergy_is_not_the_drug(tmp_path: Path) -> None:
+    """Allergies and values of observations as codes of their own; what is not read is counted."""
+    penicillin = {"coding": [{"system": "http://www.nlm.nih.gov/research/umls/rxnorm", "code": "7980",
+                              "display": "Penicillin"}]}  # fmt: skip
+    latex = {"text": "Latex allergy"}
+    positive = {"coding": [{"system": "http://snomed.info/sct", "code": "10828004", "display": "Positive"}]}
+    pressure = {"coding": [{"system": "http://loinc.org", "code": "85354-9"}]}
+    about = {"patient": {"reference": "Patient/1"}, "subject": {"reference": "Patient/1"}}
+    resources = [
+        {"resourceType": "AllergyIntolerance", "id": "a", "code": penicillin, **about},
+        {"resourceType": "AllergyIntolerance", "id": "l", "code": latex, **about},
+        {"resourceType": "MedicationRequest", "id": "m", "medicationCodeableConcept": penicillin, **about},
+        {"resourceType": "Observation", "id": "o", "code": {"coding": [{"code": "1"}]},
+         "valueCodeableConcept": positive, **about},
+        {"resourceType": "Observation", "id": "p", "code": pressure,
+         "component": [{"code": pressure}, {"code": pressure}], **about},
+    ]  # fmt: skip
+    bad = BadRows()
+    reader = open_reader(put(tmp_path / "a.ndjson", "\n".join(map(json.dumps, resources))), bad=bad)
+    codes = {document.doc_id: document.codes for document in reader}
+    assert codes == {
+        "AllergyIntolerance/a": ("allergy:rxnorm:7980",),
+        "AllergyIntolerance/l": ("allergy:text:latex allergy",),
+        "MedicationRequest/m": ("rxnorm:7980",),
+        "Observation/o": ("1", "snomed:10828004"),
+        "Observation/p": ("loinc:85354-9",),
+    }
+    assert reader.names["allergy:rxnorm:7980"][0] == "Allergy to Penicillin"
+    assert reader.names["allergy:text:latex allergy"][0] == "Latex allergy"
+    assert bad.notices["values of observations that are codes, counted as codes of their own"] == 1
+    assert bad.notices["components of observations, not read"] == 2

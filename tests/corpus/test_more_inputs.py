@@ -306,6 +306,16 @@ def test_faers_against_a_plain_count(tmp_path: Path) -> None:
         open_reader(tmp_path / "faers", roles=["X"])
 
 
+def test_combinations_of_ingredients_are_counted_in_faers(tmp_path: Path) -> None:
+    put(tmp_path / "f/DEMO24Q1.txt", "primaryid$caseid$caseversion\n1$1$1\n")
+    put(tmp_path / "f/DRUG24Q1.txt", "primaryid$role_cod$drugname$prod_ai\n1$PS$X$IRON\\ZINC\n1$PS$Y$TIN\n")
+    put(tmp_path / "f/REAC24Q1.txt", "primaryid$pt\n1$NAUSEA\n")
+    bad = BadRows()
+    codes = {code for document in open_reader(tmp_path / "f", bad=bad) for code in document.codes}
+    assert codes == {"drug:IRON", "drug:ZINC", "drug:TIN", "pt:NAUSEA"}
+    assert [count for what, count in bad.notices.items() if "several active ingredients" in what] == [1]
+
+
 NOTES = [{"doc_id": "1", "text": "fever; cough"}, {"doc_id": "2", "text": 'a "rash"'}]
 
 

@@ -82,7 +82,6 @@ def test_numbers_and_gaps_from_parquet(tmp_path: Path) -> None:
         ("a.tsv", "doc_id\tbody\n1\tx\n", r"a\.tsv:1: no column text .* the columns are body, doc_id"),
         ("a.tsv", "id\ttext\n1\tx\n", r"a\.tsv:1: no column doc_id; the columns are id, text"),
         ("a.tsv", "doc_id\ttext\n1\n", r"a\.tsv:2: 1 columns where the header has 2"),
-        ("a.tsv", "doc_id\ttext\n1\t\n", r"a\.tsv:2, column text: no value"),
         ("a.tsv", "doc_id\ttext\tdate\n1\tx\tsoon\n", r"a\.tsv:2, column date: 'soon' is not a date"),
         ("a.tsv", "doc_id\ttext\tdate\n1\tx\t2011-02-30\n", r"a\.tsv:2, column date: "),
         ("a.tsv", "patient_id\tcode\n1\tx\n", r"a\.tsv:1: no column date"),
@@ -123,6 +122,24 @@ def test_good_rows_around_a_bad_one_are_kept(tmp_path: Path) -> None:
     path = put(tmp_path / "a.tsv.gz", b"doc_id\ttext\n1\tx\n2\tna\xefve\n3\n4\tna\xc3\xafve\n")
     assert [(d.doc_id, d.text) for d in read(path, bad=bad)] == [("1", "x"), ("4", "naïve")]
     assert bad.count == 2
+
+
+def test_bad_rows_are_counted_by_kind_and_empty_notes_are_none(tmp_path: Path) -> None:
+    rows = ["doc_id,text,date", *(f"{n},note,soon {n}" for n in range(7)), *(f"e{n},,2020-01-01" for n in range(33))]
+    rows += ["a,fine,2020-01-01", "a,again,2020-01-02", "b,one,two,three"]
+    bad = BadRows(skip=True)
+    assert [d.doc_id for d in read(put(tmp_path / "n.csv", "\n".join(rows)), bad=bad)] == ["a"]
+    assert bad.count == 9
+    assert sorted(count for count, _ in bad.kinds.values()) == [1, 1, 7]
+    assert bad.notices["documents without text, left out"] == 33
+    lines = bad.summary()
+    assert lines[0] == "documents without text, left out: 33"
+    assert lines[1].startswith("9 bad rows were skipped")
+    assert lines[2].startswith("  7 × ")
+    assert "n.csv:2, column date: 'soon 0' is not a date" in lines[2]
+    copy = BadRows(**bad.to_dict())
+    copy.add(bad)
+    assert sorted(count for count, _ in copy.kinds.values()) == [2, 2, 14]
 
 
 @pytest.mark.parametrize("packing", ["gz", "zst"])

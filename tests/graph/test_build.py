@@ -252,7 +252,8 @@ def test_coded_records_are_counted_in_patient_windows_by_default(tmp_path: Path)
     (tmp_path / "records.csv").write_text(rows[: rows.index("2,2020")].replace("01,I10", "02,I10"), encoding="utf-8")
     with pytest.raises(CogstageError, match="in one window of 1 days; use a larger `window`"):
         build_graph(tmp_path / "records.csv", tmp_path / "none")
-    (tmp_path / "records.csv").write_text(rows.replace("2,2020-03", "3,2020-03"), encoding="utf-8")
+    others = "4,2020-01-01,Z10\n5,2020-01-01,Z10\n"
+    (tmp_path / "records.csv").write_text(rows.replace("2,2020-03", "3,2020-03") + others, encoding="utf-8")
     options = Options(suppress_below=2, window=None)
     with pytest.raises(CogstageError, match="lower `suppress_below`"):
         build_graph(tmp_path / "records.csv", tmp_path / "none", options=options)

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from knowledge_files import graph_of
 
+from cogstage.artefact import write_meta
 from cogstage.choices import NegativeKind
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
@@ -275,10 +276,21 @@ def test_a_relation_cannot_name_a_folder_outside(tmp_path: Path, name: str) -> N
     with pytest.raises(CogstageError, match="is not a valid file name"):
         build_dataset(graph, hostile, tmp_path / "deep/down/data")
     data = build_dataset(graph, facts, tmp_path / "data")
-    meta = tmp_path / "data/meta.json"
     manifest = {**data.manifest, "relations": [name]}
     (tmp_path / "data/manifest.json").write_text(json.dumps(manifest))
-    about = json.loads(meta.read_text())
-    meta.write_text(json.dumps({key: about[key] for key in ("kind", "format", "version", "made_with")}))
+    write_meta(tmp_path / "data", "dataset", {})  # whoever made the folder also made its hashes
     with pytest.raises(CogstageError, match="is not a valid file name"):
         Dataset.load(tmp_path / "data")
+
+
+def test_the_build_warns_of_the_negatives_that_were_chosen(tmp_path: Path) -> None:
+    """Those about other kinds of negatives are in the report alone."""
+    graph, facts = popular_world(facts=1500)
+    for chosen in get_args(NegativeKind):
+        leakage = build_dataset(graph, facts, tmp_path / chosen, negatives=chosen).leakage
+        warned = [line for line in leakage["warnings"] if "negatives:" in line]
+        assert all(f", {chosen} negatives:" in line for line in warned)
+        assert not any(f", {chosen} negatives:" in line for line in leakage["warnings about other negatives"])
+        assert len(warned) + len(leakage["warnings about other negatives"]) == 6  # three kinds, two relations
+        text = (tmp_path / chosen / "leakage.txt").read_text()
+        assert all(line in text for line in (*warned, *leakage["warnings about other negatives"]))

@@ -64,9 +64,12 @@ def test_no_public_part_of_the_view_holds_anything_of_the_test_split(data: Datas
     public = {f.name for f in dataclasses.fields(FittingView) if not f.name.startswith("_")}
     assert public == {"relations", "vocabulary_hash", "sources"}  # sources are texts about the input
     methods = {name for name in vars(FittingView) if not name.startswith("_")} - public
-    assert methods == {"train_facts", "pairs", "is_taken"}  # a new one needs a look at what it hands out
+    assert methods == {"train_facts", "pairs", "negatives", "is_taken"}  # a new one needs a look at what it hands out
     assert isinstance(view.train_facts(), Triples)
     assert isinstance(view.pairs("causes", "train"), Pairs)
+    assert {key[2] for key in view._negatives} == {"train", "dev"}
+    with pytest.raises(LeakageError, match="test negatives of may_treat were requested"):
+        view.negatives("may_treat", "test", "degree")
 
 
 def test_is_taken_answers_for_training_facts_in_both_directions_and_for_nothing_else(data: Dataset) -> None:

@@ -1,10 +1,12 @@
 """Facts from tables: other column names, names matched to a lexicon, bad rows."""
 
+import contextlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from cogstage.cli.main import run
 from cogstage.errors import CogstageError
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.facts import Facts
@@ -102,3 +104,16 @@ def test_facts_of_a_knowledge_base_are_placed_on_nodes_of_the_right_type() -> No
         ("drug:METFORMIN", "causes", "pt:PAIN"),
         ("drug:METFORMIN", "may_treat", "indication:PAIN"),
     ]
+
+
+def test_facts_with_both_ends_in_the_graph_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command line says how many of the facts a data set on this graph can use."""
+    (tmp_path / "lexicon.csv").write_text("term,concept\naspirin,D1\nheadache,C1\nfever,C2\n")
+    rows = ["head,relation,tail", "aspirin,may_treat,headache", "aspirin,may_treat,gout", "x,causes,y", "D1,causes,C2"]
+    (tmp_path / "facts.csv").write_text("\n".join(rows))
+    known = {"aspirin", "headache", "fever", "D1", "C1", "C2"}
+    usable = sum({row.split(",")[0], row.split(",")[2]} <= known for row in rows[1:])
+    words = ["facts", "table", "facts.csv", "--lexicon", "lexicon.csv", "--out", "facts"]
+    with contextlib.chdir(tmp_path), pytest.raises(SystemExit):
+        run(words)
+    assert f"4 facts are in facts; {usable} have both ends in the lexicon or graph." in capsys.readouterr().out

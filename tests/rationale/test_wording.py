@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from check_all import check_all
 from sample_predictions import inapplicable, judged, prediction
 
 from cogstage.evaluation.cases import Case, cases_text
@@ -104,9 +105,12 @@ def _cases(form: str) -> Callable[[Prediction, Path], str]:
     return lambda p, _: html.unescape(cases_text([Case(p, None)], form, "Cases"))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", list(outputs()))
-@pytest.mark.parametrize("record", ALL, ids=[record.verdict for record in ALL])
-def test_every_output_has_the_sentence(record: Prediction, name: str, tmp_path: Path) -> None:
+def test_every_output_has_the_sentence(tmp_path: Path) -> None:
+    cases = [(name, record, tmp_path) for record in ALL for name in outputs()]
+    check_all(check_output, cases)
+
+
+def check_output(name: str, record: Prediction, tmp_path: Path) -> None:
     text = outputs()[name](record, tmp_path)
     expected = record.statement
     if name == "cases latex":

@@ -115,7 +115,7 @@ def print_json(value: Any) -> None:
 def say_skipped(bad: BadRows) -> None:
     """What was skipped and what should be known, on stderr."""
     for line in bad.summary():
-        typer.echo(line, err=True)
+        say(line)
 
 
 def save_graph(graph: Graph, out: Path, as_json: bool, licences: Sequence[str] = ()) -> None:

@@ -10,7 +10,7 @@ import typer
 from cogstage import choices
 from cogstage.cli import options
 from cogstage.cli.app import CommandGroup
-from cogstage.cli.console import print_json, progress
+from cogstage.cli.console import print_json, progress, say_skipped
 from cogstage.cli.options import argument, input_option, model_option
 
 if TYPE_CHECKING:
@@ -129,8 +129,7 @@ def table(
 
     bad = BadRows(skip)
     facts = facts_from_table(files, _names(graph, lexicon), ambiguity, bad)
-    for line in bad.first:
-        typer.echo(f"left out: {line}", err=True)
+    say_skipped(bad)
     _finish(facts, out, licence, as_json)
 
 
@@ -167,4 +166,6 @@ def _finish(facts: Facts, out: Path, licences: list[str], as_json: bool) -> None
         typer.echo(f"{len(facts.unmatched):,} names match no node ({out / 'unmatched.tsv'} lists them all):")
         for name, count, nearest in facts.unmatched[:UNMATCHED_SHOWN]:
             typer.echo(f"  {name} ({count:,})" + (f": nearest {nearest}" if nearest else ""))
-    typer.echo(f"{len(facts):,} facts are in {out}.")
+    placed = facts.made_with.get("with both ends in the lexicon or graph")
+    usable = "" if placed is None else f"; {placed:,} have both ends in the lexicon or graph"
+    typer.echo(f"{len(facts):,} facts are in {out}{usable}.")

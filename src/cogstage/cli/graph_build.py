@@ -40,6 +40,9 @@ def build(
         metavar="EPS,DELTA,M",
         help="Release with differential privacy, at most M pairs per patient; EPS,DELTA,M,laplace for Laplace noise.",
     ),
+    pairs_per_patient: int | None = privacy_option(
+        None, help="Count at most M pairs per patient exactly, for `graph release` and `federate`.", metavar="M"
+    ),
     order: bool = count_option(False, "--order", help="Also count which of two terms came first in each patient."),
     lag: str = count_option(
         "90d", help="Longest time between two terms for --order, such as 90d; any means no limit.", metavar="DAYS"
@@ -128,6 +131,7 @@ def build(
         min_count=min_count,
         suppress_below=suppress_below,
         private=None if private is None else PrivacyOptions.parse(private),
+        pairs_per_patient=pairs_per_patient,
         order=order,
         lag=parse_lag(lag),
         until=None if until is None else parse_until(until),

@@ -34,7 +34,7 @@ OUTCOMES = input_option(
     None, "--outcomes", help="Table with the concepts of each outcome (columns outcome, tail).", metavar="TABLE"
 )
 VOCABULARY = input_option(
-    None, "--vocabulary", help="Folder with the OMOP concept tables, for roll-up.", metavar="FOLDER"
+    None, "--vocabulary", help="Folder with the OMOP concept tables, for names and roll-up.", metavar="FOLDER"
 )
 FORMAT = input_option(
     "auto",
@@ -68,8 +68,8 @@ MIN_COUNT = count_option(1, "--min-count", help="Leave out terms with a lower co
 CONTEXT_RULES = count_option(
     None,
     "--context-rules",
-    metavar="FILE|de|es",
-    help="Context rules (such as negation) for languages other than English; de, es or your own file.",
+    metavar="FILE|de|es|fr|it",
+    help="Context rules (such as negation) for languages other than English; de, es, fr, it or your own file.",
 )
 AMBIGUITY = count_option("first", "--ambiguity", help="What to do with a name that has several concepts.")
 
@@ -113,6 +113,14 @@ def pairs_per_reviewer(help: str) -> Any:
 HOST = run_option("127.0.0.1", "--host", help="Address to listen on.", metavar="ADDRESS")
 ALLOWED_HOSTS = run_option(
     "", "--allowed-hosts", help="Additional host names to accept, comma-separated; * accepts any.", metavar="NAMES"
+)
+HEALTH_PORT = run_option(
+    None,
+    "--health-port",
+    min=1,
+    max=65535,
+    help="Answer /health and /metrics on this port instead of the public one.",
+    metavar="PORT",
 )
 TRUSTED_PROXIES = run_option(
     "",

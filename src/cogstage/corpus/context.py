@@ -32,7 +32,7 @@ class Context(enum.IntFlag):
 ANY = int(Context.NEGATED | Context.FAMILY | Context.HYPOTHETICAL | Context.HISTORICAL)
 DIRECTIONS = ("forward", "backward", "both", "stop", "nothing")
 COLUMNS = ("cue", "category", "direction", "reach")
-LANGUAGES = ("en", "de", "es")
+LANGUAGES = ("en", "de", "es", "fr", "it")
 WHOLE_SENTENCE = 1 << 30
 
 
@@ -117,11 +117,13 @@ def default_rules() -> ContextRules:
 
 
 def rules_named(name: str | None) -> ContextRules | None:
-    """The rules of a language that comes with cogstage (``en``, ``de``, ``es``), or of a file; None for the default."""
+    """The rules of one of :data:`LANGUAGES`, or of a file; None for the default."""
     if name is None or name == "en":
         return None
     if name in LANGUAGES:
         return ContextRules.read(str(files("cogstage.corpus").joinpath(f"context_rules_{name}.tsv")))
+    if not Path(name).exists():
+        raise UsageError(f"`context_rules` {name} is neither a file nor one of the languages {', '.join(LANGUAGES)}")
     return ContextRules.read(name)
 
 

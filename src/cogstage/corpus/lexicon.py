@@ -187,21 +187,20 @@ class _Rows:
         self.names: dict[str, str] = {}
         self.types: dict[str, str] = {}
         self._concepts: dict[Tokens, dict[str, None]] = {}  # of each term, in order
-        self._lines: dict[tuple[str, str], str] = {}  # (term as written, concept) -> where it stands
+        self._rows: set[tuple[str, str]] = set()  # term as written, concept
 
     def add(self, entry: Entry, stopped: Collection[Tokens]) -> None:
-        """One row; the same term and concept twice is a bad row, another way to write its case is counted."""
+        """Add one row; a repeated one, or another way to write its case, is counted."""
         casefolded = casefold_tokens(entry.term)
         if not casefolded:
             self.bad.report(f"{entry.where}: the term is empty")
             return
         written = " ".join(normalise(entry.term).split())
         concept = entry.concept or casefold_text(entry.term)
-        if (written, concept) in self._lines:
-            earlier = self._lines[written, concept]
-            self.bad.report(f"{entry.where}: duplicate term {entry.term!r} (concept {concept}), as in {earlier}")
+        if (written, concept) in self._rows:
+            self.bad.notice("rows of the lexicon that repeat a term and its concept, merged")
             return
-        self._lines[written, concept] = entry.where
+        self._rows.add((written, concept))
         if casefolded in stopped:
             return
         exact = not self.any_case and len(casefolded) == 1 and is_exact(written)

@@ -1,7 +1,9 @@
 """Tokens and sentences of a text, as used by the lexicon, the annotator and the context rules.
 
-A token is a run of letters, digits and underscores, or a single symbol, casefolded for comparison. Tokens never reach
-over white space, so a word between spaces can be cut and casefolded once and remembered (see annotate.py).
+A token is a run of letters, digits and underscores, or a single symbol, casefolded for comparison. In scripts that
+write no spaces between words (Chinese, Japanese, Thai and others), each letter is a token, so that the longest terms of
+the lexicon decide where words end. Tokens never reach over white space, so a word between spaces can be cut and
+casefolded once and remembered (see annotate.py).
 """
 
 from __future__ import annotations
@@ -16,9 +18,14 @@ from importlib.resources import files
 from itertools import chain
 from operator import itemgetter
 
-TOKEN = re.compile(r"\w+|[^\w\s]")
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U000323af"
+)
+TOKEN = re.compile(rf"[^\W{_UNSPACED}]+|[^\s]")
 MOST_MARKS = 30
-_POSSIBLE_END = re.compile(r"[.!?\n](?:(?<=\n)|[\"')\]”’]*\s)\s*(?=\S)")
+_POSSIBLE_END = re.compile(
+    rf"""(?:[.!?\n](?:(?<=\n)|["')\]”’]*\s)|。|[!?](?=[{_UNSPACED}])|(?<=[{_UNSPACED}])[!?])\s*(?=\S)"""
+)
 WRAP_WIDTH = 100  # text of at least so many lines, none of them longer, was wrapped by hand:
 WRAP_LINES = 4
 FULL_LINE = 45  # there, a line of this length without an end mark runs on, whatever letter the next begins with

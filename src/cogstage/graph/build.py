@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from cogstage.artefact import (
     software_version,
 )
 from cogstage.choices import EngineName, check_choice
-from cogstage.corpus.formats.omop import OmopReader
+from cogstage.corpus.formats.omop import OmopReader, table_files
 from cogstage.corpus.lexicon import Lexicon
 from cogstage.corpus.readers import open_reader
 from cogstage.errors import CogstageError
@@ -30,29 +30,27 @@ from cogstage.graph.build_inputs import (
     input_hashes,
     lexicon_stamp,
     notice_contradicting,
-    notice_matching,
     open_lexicon,
     sample_documents,
 )
 from cogstage.graph.cdm_database import takes_database
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.counting import Census
-from cogstage.graph.edges import Edges
 from cogstage.graph.engines import Engine, open_engine
 from cogstage.graph.examples import keep_examples
 from cogstage.graph.folder import write_edges
 from cogstage.graph.job import BuildJob, choose_nodes
+from cogstage.graph.matching_notices import notice_matching
 from cogstage.graph.mechanism import mechanism_for
-from cogstage.graph.naming import name_nodes
+from cogstage.graph.naming import check_vocabulary, name_nodes, with_vocabulary
 from cogstage.graph.noise import Randomness
 from cogstage.graph.options import BuildOptions
-from cogstage.graph.privacy import fresh_seed, private_meta, release, suppress
+from cogstage.graph.privacy import fresh_seed, private_meta, release, released_nodes, suppress
 from cogstage.graph.roll_up import RollUp, read_roll_up
 from cogstage.graph.runs import WorkFolder, hashed_file, is_sound, write_hashed
 from cogstage.graph.units import Finder, InputSummary, Keys
 from cogstage.input_files import Paths
 from cogstage.locks import lock_folder
-from cogstage.numbering import new_numbers
 from cogstage.progress import SILENT, Progress
 from cogstage.reporting.release import release_markdown
 from cogstage.tables import BadRows, expand
@@ -105,8 +103,8 @@ def build_graph(
     stop_list
         Terms to ignore, or a file with one term per line.
     roll_up, vocabulary
-        Level or table for replacing codes by broader concepts, and the folder with the OMOP concept tables (see
-        :func:`cogstage.graph.roll_up.read_roll_up`). The folder defaults to the input, if that is OMOP.
+        Level or table for replacing codes by broader concepts (see :func:`cogstage.graph.roll_up.read_roll_up`), and
+        the folder with the OMOP concept tables, which also name all codes. It defaults to the input, if that is OMOP.
     engine, master
         Counting engine, and the Spark master.
     memory
@@ -162,6 +160,7 @@ def build_folder(
     """Write the folder of :func:`build_graph`, without reading it."""
     given, bad = options or BuildOptions(), bad if bad is not None else BadRows()
     check_choice("engine", engine, EngineName)
+    check_vocabulary(vocabulary)
     out = Path(out)
     check_target(out, "graph")
 
@@ -251,7 +250,7 @@ def _build(
                     f"{job.reader.files[0]}: no codes in {n_documents:,} documents; to count terms, set `lexicon`"
                 )
             job.progress.say("no term of the lexicon was found: the graph is empty")
-        notice_matching(job, engine, census)
+        notice_matching(job, [run.left_out for run in engine.runs], census.units)
         made_with = {
             "how": "build",
             **options.as_meta(),
@@ -267,7 +266,7 @@ def _build(
             "skipped": bad.count - skipped_terms,
             "skipped_terms": skipped_terms,
         }
-        nodes, edges = _write(out, job, engine, census, rolled, made_with)
+        nodes, edges = _write(out, job, engine, census, rolled, _vocabulary(job, vocabulary), made_with)
     finally:
         engine.stop()
     return BuildResult(nodes, edges, n_documents, census.n_units, bad.count)
@@ -306,8 +305,24 @@ def _roll_up(job: BuildJob, level: str | Path | None, vocabulary: str | Path | N
     return rolled
 
 
+def _vocabulary(job: BuildJob, given: str | Path | None) -> str | Path | None:
+    """The folder with CONCEPT that names the codes: the one given, or OMOP input."""
+    if given is not None or not isinstance(job.reader, OmopReader):
+        return given
+    if table_files(job.reader.folder, "concept"):
+        return job.reader.folder
+    job.bad.notice(f"{job.reader.folder} has no table CONCEPT, so concepts have no names; see `vocabulary`", 0)
+    return None
+
+
 def _write(
-    out: Path, job: BuildJob, engine: Engine, census: Census, rolled: RollUp | None, made_with: dict[str, Any]
+    out: Path,
+    job: BuildJob,
+    engine: Engine,
+    census: Census,
+    rolled: RollUp | None,
+    vocabulary: str | Path | None,
+    made_with: dict[str, Any],
 ) -> tuple[int, int]:
     """Choose the nodes, count, and write the graph folder; gives nodes and edges."""
     options, keys = job.options, job.keys
@@ -317,39 +332,28 @@ def _write(
     job.progress.start("Counting pairs")
     edges = engine.edges(nodes)
     if options.private is not None:
-        edges, chosen, counts = _released(edges, options, Randomness(job.given_seed), chosen)
-        made_with = _private_meta(made_with, options, job.given_seed)
+        noisy = release(edges, options.private, Randomness(job.given_seed), options.order)
+        parts, kept, counts = released_nodes(noisy, len(chosen), options.suppress_below)
+        edges, chosen = iter(parts), chosen[kept]
+        made_with = private_meta(made_with, options.private, options.order, job.given_seed)
     elif options.suppress_below > 0:
-        edges = suppress(edges, options.suppress_below)
+        total = census.n_groups if options.counts_groups else census.n_units
+        edges = suppress(edges, options.suppress_below, counts, total)
     folder = job.work.path / "graph"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     n_edges = write_edges(folder, edges, options.order)
     _check_not_empty(len(chosen), n_edges, options)
     terms = [keys.keys[number] for number in chosen.tolist()]
-    name_nodes(terms, counts, job.finder, engine.names_of, {} if rolled is None else rolled.names).write(folder)
+    source = None if isinstance(job.reader, OmopReader) else engine.names_of  # its names are those of CONCEPT
+    names = with_vocabulary(source, vocabulary, job.bad)
+    name_nodes(terms, counts, job.finder, names, {} if rolled is None else rolled.names).write(folder)
     job.progress.done(f"{len(chosen):,} nodes, {n_edges:,} edges")
     if options.keep_examples:
         keep_examples(folder, job, nodes, _copies(job, engine))
     about = {**made_with, "nodes": len(chosen), "edges": n_edges}
     finish_folder(folder, out, "graph", about, release_markdown)
     return len(chosen), n_edges
-
-
-def _released(
-    edges: Iterator[Edges], options: BuildOptions, random: Randomness, chosen: np.ndarray
-) -> tuple[Iterator[Edges], np.ndarray, np.ndarray]:
-    """Private edges, and the nodes that they alone decide: renumbered in the same order, counted by their edges."""
-    assert options.private is not None
-    parts = list(suppress(release(edges, options.private, random, options.order), options.suppress_below))
-    largest = np.zeros(len(chosen), np.int64)
-    for part in parts:
-        np.maximum.at(largest, part.source, part.count)
-        np.maximum.at(largest, part.target, part.count)
-    kept = np.flatnonzero(largest > 0)
-    number = new_numbers(kept, len(chosen))
-    renumbered = (replace(part, source=number[part.source], target=number[part.target]) for part in parts)
-    return renumbered, chosen[kept], largest[kept]
 
 
 def _check_not_empty(n_nodes: int, n_edges: int, options: BuildOptions) -> None:
@@ -375,14 +379,6 @@ def _check_not_empty(n_nodes: int, n_edges: int, options: BuildOptions) -> None:
     else:
         reason = f"no two occur in one {options.unit}; for patient records, use the `unit` patient-window"
     raise CogstageError(f"{n_nodes:,} terms but no edges: {reason}")
-
-
-def _private_meta(made_with: dict[str, Any], options: BuildOptions, seed: int | None) -> dict[str, Any]:
-    """The metadata of a private graph: no exact counts."""
-    assert options.private is not None
-    exact = ("inputs", "decided", "documents", "units", "groups", "years", "skipped")
-    private = private_meta(options.private, options.order, seed)
-    return {**{key: value for key, value in made_with.items() if key not in exact}, "private": private}
 
 
 def _seed(work: WorkFolder, seed: int | None) -> int:

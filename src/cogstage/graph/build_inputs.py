@@ -13,15 +13,11 @@ from typing import Any
 import numpy as np
 
 from cogstage.artefact import file_hash
-from cogstage.corpus.context import Context
 from cogstage.corpus.lexicon import Lexicon
 from cogstage.corpus.readers import open_reader
 from cogstage.corpus.records import CODED_RECORD, NO_PATIENT, PATIENT_NOTE
 from cogstage.errors import CogstageError, UsageError
-from cogstage.graph.counting import Census
-from cogstage.graph.engines import Engine
 from cogstage.graph.examples import PATIENTS
-from cogstage.graph.job import BuildJob
 from cogstage.graph.options import BuildOptions
 from cogstage.graph.units import InputSummary
 from cogstage.input_files import Paths
@@ -83,26 +79,6 @@ def notice_contradicting(unit: str, summary: InputSummary, bad: BadRows) -> None
     if len(summary.kinds) > 1 and unlike in summary.kinds:
         first = summary.examples[unlike]
         bad.notice(f"{unlike}, unlike the documents that decided `unit` {unit} (first: {first})", summary.kinds[unlike])
-
-
-def notice_matching(job: BuildJob, engine: Engine, census: Census) -> None:
-    """Report mentions left out by context, and common English words that were counted as terms."""
-    lexicon, options = job.finder.lexicon, job.options
-    if lexicon is None or options.private is not None:  # exact counts stay with a private build
-        return
-    left_out = [run.left_out for run in engine.runs]
-    for category, count in zip(Context, map(sum, zip(*left_out, strict=True)), strict=False):
-        if count:
-            job.bad.notice(f"mentions left out as {str(category.name).lower()}", count)
-    number = {key: place for place, key in enumerate(job.keys.keys)}
-    counts: dict[str, int] = {}
-    for term in lexicon.common_words:
-        key = lexicon.terms[term] if options.level == "term" else lexicon.concepts[lexicon.first_concept[term]]
-        if key in number:  # rolled up otherwise
-            counts[lexicon.terms[term]] = int(census.units[number[key]])
-    for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:COMMON_SHOWN]:
-        if count:
-            job.bad.notice(f"{word!r}, a common English word, is a term of the lexicon; units that contain it", count)
 
 
 def open_lexicon(

@@ -137,17 +137,16 @@ class Graph:
         one, other = np.asarray(one, np.int64), np.asarray(other, np.int64)
         low, high = np.minimum(one, other), np.maximum(one, other)
         begin, end = self.starts[low], self.starts[low + 1]
-        place = begin.copy()
         while np.any(begin < end):  # one bisection step for all pairs at a time
             middle = (begin + end) // 2
             below = (begin < end) & (self.target[np.minimum(middle, self.n_edges - 1)] < high)
             end = np.where((begin < end) & ~below, middle, end)
             begin = np.where(below, middle + 1, begin)
-        place = np.minimum(begin, max(self.n_edges - 1, 0))
+        position = np.minimum(begin, max(self.n_edges - 1, 0))
         if self.n_edges == 0:
             return np.full(one.shape, -1, np.int64)
-        there = (begin < self.starts[low + 1]) & (self.target[place] == high)
-        return np.where(there, place, -1)
+        there = (begin < self.starts[low + 1]) & (self.target[position] == high)
+        return np.where(there, position, -1)
 
     def order(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
         """Count patients with ``one`` first, with ``other`` first, and with both on the same day.
@@ -166,10 +165,10 @@ class Graph:
         if self.in_order is None:
             return np.zeros((len(one), 3), np.int64)
         edge = self.edge(one, other)
-        found = np.where((edge >= 0)[:, None], self.in_order[np.maximum(edge, 0)], 0).astype(np.int64)
+        order = np.where((edge >= 0)[:, None], self.in_order[np.maximum(edge, 0)], 0).astype(np.int64)
         turned = one > other
-        found[turned] = found[turned][:, [1, 0, 2]]
-        return found
+        order[turned] = order[turned][:, [1, 0, 2]]
+        return order
 
     @cached_property
     def starts(self) -> np.ndarray:

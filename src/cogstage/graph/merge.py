@@ -29,7 +29,7 @@ from cogstage.tables import BadRows
 
 SAME = (
     *("unit", "window", "per", "level", "context", "count", "ambiguity", "variants", "any_case", "context_rules"),
-    *("order", "roll_up", "values"),
+    *("order", "roll_up", "values", "pairs_per_patient"),
 )
 TOTALS = ("documents", "units", "groups", "skipped")
 

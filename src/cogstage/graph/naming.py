@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
+from cogstage.corpus.concept_names import read_concept_names
+from cogstage.corpus.formats.omop import table_files
 from cogstage.corpus.names import PATIENTS_COUNTED, CodeNames, NameCount
+from cogstage.errors import UsageError
 from cogstage.graph.options import BuildOptions
 from cogstage.graph.units import Finder
 from cogstage.graph.vocabulary import Vocabulary
+from cogstage.input_files import is_archive
+from cogstage.tables import BadRows
 
 Names = Callable[[Iterable[str]], CodeNames]
 
@@ -22,9 +28,35 @@ def may_be_shown(name: NameCount, options: BuildOptions) -> bool:
     """
     if name.vocabulary:
         return True
-    if options.private is not None:
+    if options.bound is not None:
         return False
     return name.patients >= options.suppress_below <= PATIENTS_COUNTED
+
+
+def check_vocabulary(folder: str | Path | None) -> None:
+    """Raise if this is no folder with vocabulary tables."""
+    if folder is not None and not (Path(folder).is_dir() or is_archive(Path(folder))):
+        raise UsageError(f"{folder} is not a folder; `vocabulary` is an unpacked download (Athena) with CONCEPT.csv")
+    if folder is not None and not table_files(Path(folder), "concept"):
+        raise UsageError(f"{folder} contains no table CONCEPT; download it with the vocabularies (Athena)")
+
+
+def with_vocabulary(names: Names | None, vocabulary: str | Path | None, bad: BadRows) -> Names:
+    """The names of a source, and before them those of the vocabulary in a folder; codes that it lacks are counted."""
+
+    def all_names(codes: Iterable[str]) -> CodeNames:
+        codes = list(codes)
+        own = CodeNames() if names is None else names(codes)
+        if vocabulary is None:
+            return own
+        listed = read_concept_names(Path(vocabulary), codes, bad)
+        missing = [code for code in codes if code not in listed]
+        if missing:
+            bad.notice(f"codes without a row in CONCEPT, such as {missing[0]}", len(missing))
+        listed.merge(own)
+        return listed
+
+    return all_names
 
 
 def name_nodes(
@@ -42,6 +74,7 @@ def name_nodes(
         number = known.get(term)
         if term in rolled:
             name[node], kind[node] = rolled[term]
+            synonyms += [(use.name, node) for use in given.names_of(term) if use.vocabulary and use.name != name[node]]
         elif number is None or lexicon is None:
             shown = [use for use in given.names_of(term) if may_be_shown(use, options)]
             if shown:

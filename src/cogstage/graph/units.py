@@ -14,6 +14,7 @@ import numpy as np
 
 from cogstage.corpus.annotate import Annotator
 from cogstage.corpus.context import rules_named
+from cogstage.corpus.language import language_of
 from cogstage.corpus.lexicon import Lexicon
 from cogstage.corpus.near_duplicates import document_key
 from cogstage.corpus.records import Document
@@ -24,6 +25,7 @@ from cogstage.graph.renumbering import Renumbering
 from cogstage.tables import BadRows
 
 EPOCH = 719_163  # ordinal of 1970-01-01: bins are counted from there, for all patients alike
+TEXTS_LOOKED_AT = 500
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -39,6 +41,8 @@ class InputSummary:
 
     kinds: dict[str, int] = field(default_factory=dict)
     examples: dict[str, str] = field(default_factory=dict)  # where the first document of each kind is
+    languages: dict[str, int] = field(default_factory=dict)  # of the first texts
+    texts: int = 0  # whose language was looked for
     first_year: int | None = None
     last_year: int | None = None
 
@@ -47,6 +51,10 @@ class InputSummary:
         kind = document.kind
         self.kinds[kind] = self.kinds.get(kind, 0) + 1
         self.examples.setdefault(kind, document.where)
+        if document.text and self.texts < TEXTS_LOOKED_AT:
+            self.texts += 1
+            if (language := language_of(document.text)) is not None:
+                self.languages[language] = self.languages.get(language, 0) + 1
 
     def add_year(self, year: int) -> None:
         """The year of a document that is counted."""
@@ -58,6 +66,9 @@ class InputSummary:
         for kind, count in other.kinds.items():
             self.kinds[kind] = self.kinds.get(kind, 0) + count
             self.examples.setdefault(kind, other.examples[kind])
+        self.texts += other.texts
+        for language, count in other.languages.items():
+            self.languages[language] = self.languages.get(language, 0) + count
         for year in (other.first_year, other.last_year):
             if year is not None:
                 self.add_year(year)

@@ -103,7 +103,7 @@ def build_dataset(
     progress.done()
 
     progress.start("Checking for leakage")
-    report = leakage_report(graph.vocabulary.name, edges, chosen, side, drawn, concepts)
+    report = leakage_report(graph.vocabulary.name, edges, chosen, side, drawn, concepts, options.negatives)
     if before is not None:
         of_mode, until = drawn[options.negatives], graph.made_with.get("until")
         report["time"] = time_report(before, chosen, side, of_mode, edges, until, selected.dated)

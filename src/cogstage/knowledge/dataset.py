@@ -131,7 +131,7 @@ class FittingView:
         numpy.ndarray
             bool (n,). Sample only pairs with False as negatives.
         """
-        return self._known.joined(head, tail)
+        return self._known.has_relation(head, tail)
 
 
 @dataclass(frozen=True)

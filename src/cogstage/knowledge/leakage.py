@@ -37,8 +37,12 @@ def leakage_report(
     side: np.ndarray,
     negatives: Mapping[NegativeKind, DrawnNegatives],
     concepts: Concepts,
+    mode: NegativeKind,
 ) -> dict[str, Any]:
-    """All measures of the report; ``names`` are those of the nodes, ``negatives`` those of each mode."""
+    """All measures of the report; ``names`` are those of the nodes, ``negatives`` those of each mode.
+
+    ``warnings`` are about the facts and the negatives of ``mode``.
+    """
     drawn: dict[str, DrawnNegatives] = dict(negatives.items())
     report = {
         "overlap of relations": _overlap(facts),
@@ -48,7 +52,9 @@ def leakage_report(
         **_floors(len(names), edges, facts, side, drawn),
         "names that share a word stem": _shared_stems(names, facts, side, drawn),
     }
-    return {**report, "warnings": _warnings(report)}
+    others = [line for kind in negatives if kind != mode for line in _negative_warnings(report, kind)]
+    warnings = [*_fact_warnings(report), *_negative_warnings(report, mode)]
+    return {**report, "warnings": warnings, "warnings about other negatives": others}
 
 
 def _overlap(facts: LocatedFacts) -> list[dict[str, Any]]:
@@ -224,7 +230,7 @@ def _shared_stems(
     return result
 
 
-def _warnings(report: Mapping[str, Any]) -> list[str]:
+def _fact_warnings(report: Mapping[str, Any]) -> list[str]:
     lines = []
     for row in report["overlap of relations"]:
         for kind in ("duplicate", "inverse"):
@@ -234,19 +240,22 @@ def _warnings(report: Mapping[str, Any]) -> list[str]:
     for what, count in report["pairs of concepts across splits"].items():
         if count:
             lines.append(f"{count} pairs of concepts are in two splits ({what})")
-    for mode, by_relation in report[BY_SPLIT].items():
-        for relation, splits in by_relation.items():
-            off = [f"{value:.2f} in {name}" for name, value in splits.items() if _beats(value, SUSPICIOUS_DEGREE)]
-            if off:
-                lines.append(f"{relation}, {mode} negatives: the training degrees alone have AUROC {', '.join(off)}")
-    for mode, of_mode in report[FLOORS].items():
-        for relation, scores in of_mode.items():
-            off = [f"{name} {value:.2f}" for name, value in scores.items() if _beats(value, SUSPICIOUS_FLOOR)]
-            if off:
-                lines.append(f"{relation}, {mode} negatives: simple scores have test AUROC {', '.join(off)}")
     for relation, row in report["names that share a word stem"].items():
         if row["facts"] >= 0.05 and row["facts"] >= 2 * max(row.get("uniform", 0), row.get("degree", 0)):
             lines.append(f"{relation}: {row['facts']:.0%} of the facts join two names that share a word stem")
+    return lines
+
+
+def _negative_warnings(report: Mapping[str, Any], mode: NegativeKind) -> list[str]:
+    lines = []
+    for relation, splits in report[BY_SPLIT].get(mode, {}).items():
+        off = [f"{value:.2f} in {name}" for name, value in splits.items() if _beats(value, SUSPICIOUS_DEGREE)]
+        if off:
+            lines.append(f"{relation}, {mode} negatives: the training degrees alone have AUROC {', '.join(off)}")
+    for relation, scores in report[FLOORS].get(mode, {}).items():
+        off = [f"{name} {value:.2f}" for name, value in scores.items() if _beats(value, SUSPICIOUS_FLOOR)]
+        if off:
+            lines.append(f"{relation}, {mode} negatives: simple scores have test AUROC {', '.join(off)}")
     return lines
 
 

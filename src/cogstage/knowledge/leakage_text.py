@@ -61,6 +61,8 @@ def leakage_text(report: Mapping[str, Any], counts: Mapping[str, Mapping[str, in
     lines = ["LEAKAGE REPORT", "", "Facts (pairs of nodes with the relation)", "", *counts_text(counts)]
     lines += ["", "Warnings", ""]
     lines += [f"- {warning}" for warning in report["warnings"]] or ["- none"]
+    if others := report.get("warnings about other negatives"):
+        lines += ["", "Warnings about negatives that were not chosen", "", *(f"- {warning}" for warning in others)]
 
     lines += ["", "AUROC of simple scores on test pairs (0.5 is chance), by kind of negatives", ""]
     scores = list(floors[modes[0]][relations[0]]) if relations else []

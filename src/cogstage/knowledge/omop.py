@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 
 from cogstage.choices import Ambiguity, check_choice
 from cogstage.corpus.formats.omop import table_files
+from cogstage.corpus.streams import find_tables, table_batches
 from cogstage.knowledge.facts import Facts
 from cogstage.knowledge.matching import Matcher, MatchResult, Names
 from cogstage.knowledge.relation_map import OMOP_RELATIONS, OMOP_TYPES, read_relation_map, read_types
 from cogstage.knowledge.source_facts import SourceStatement, facts_of_statements
-from cogstage.knowledge.streams import find_tables, table_batches
 from cogstage.progress import SILENT, Progress
 from cogstage.tables import BadRows
 

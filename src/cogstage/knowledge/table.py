@@ -102,6 +102,11 @@ def facts_from_table(
     made_with = {"from": "table", "files": [Path(path).name for path in listed(paths)], "ambiguous": ambiguity}
     facts = Facts.from_statements(rows(), made_with)
     details: dict[str, object] = {"bad rows": bad.count, "names": dict(sorted(counts.items()))}
+    if names is not None:
+        placed = (
+            head in names.concepts and tail in names.concepts for head, tail in zip(facts.head, facts.tail, strict=True)
+        )
+        details["with both ends in the lexicon or graph"] = sum(placed)
     if several:
         details["ambiguous names"] = [f"{name}: {', '.join(found[:5])}" for name, found in sorted(several.items())[:20]]
     return replace(facts, made_with={**facts.made_with, **details}, unmatched=unmatched_rows(unmatched, names))

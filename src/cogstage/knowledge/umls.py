@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cogstage.choices import Ambiguity, check_choice
+from cogstage.corpus.streams import batches, find_files
 from cogstage.knowledge.facts import Facts
 from cogstage.knowledge.matching import Matcher, MatchResult, Names
 from cogstage.knowledge.relation_map import UMLS_RELATIONS, UMLS_TYPES, read_relation_map, read_types
 from cogstage.knowledge.source_facts import SourceStatement, facts_of_statements
-from cogstage.knowledge.streams import batches, find_files
 from cogstage.progress import SILENT, Progress
 from cogstage.tables import BadRows
 

@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape, quoteattr
 from cogstage.artefact import new_file, write_text
 from cogstage.errors import UsageError
 from cogstage.rationale.record import Order, PairEvidence, Prediction, Reason, Signal, Term
-from cogstage.rationale.wording import in_words, triple_phrase, verdict_words
+from cogstage.rationale.wording import in_words, opposite_flags, triple_phrase, verdict_words
 from cogstage.relations import inverse, is_inverse
 from cogstage.reporting.escape import spreadsheet
 
@@ -49,31 +49,45 @@ def rows_of(predictions: Iterable[Prediction]) -> list[dict[str, Any]]:
     """One row per reason, the prediction's own figures on every row; a prediction without reasons keeps one row."""
     rows = []
     for p in predictions:
-        target: dict[str, Any] = {
-            "head": p.head.key,
-            "head_name": p.head.name,
-            "relation": p.relation,
-            "tail": p.tail.key,
-            "tail_name": p.tail.name,
-            "rank": p.rank,
-            "verdict": p.verdict,
-            "contradicted_by": p.contradicted_by,
-            "statement": p.statement,
-            "probability": p.probability,
-            "base_rate": p.base_rate,
-            "logit": p.logit,
-            "baseline": p.baseline,
-            **pair_columns(p.pair),
-            "rest": p.rest,
-            "known_fact": p.known_fact,
-            "types_fit": p.types_fit,
-            "profile": profile_json(p),
-            **order_columns("", p.order),
-            **signal_columns(p.signal),
-        }
         reasons = [reason_columns(rank, reason) for rank, reason in enumerate(p.reasons, start=1)]
-        rows += [{**target, **columns} for columns in reasons or [NO_REASON]]
+        rows += [{**prediction_columns(p), **columns} for columns in reasons or [NO_REASON]]
     return rows
+
+
+def reason_rows(predictions: Iterable[Prediction]) -> list[dict[str, Any]]:
+    """One row per reason with the pair it belongs to: a table beside one with a row per prediction."""
+    return [
+        {"head": p.head.key, "relation": p.relation, "tail": p.tail.key, "rank": p.rank, **reason_columns(rank, reason)}
+        for p in predictions
+        for rank, reason in enumerate(p.reasons, start=1)
+    ]
+
+
+def prediction_columns(p: Prediction) -> dict[str, Any]:
+    """The figures of a prediction, without its reasons."""
+    return {
+        "head": p.head.key,
+        "head_name": p.head.name,
+        "relation": p.relation,
+        "tail": p.tail.key,
+        "tail_name": p.tail.name,
+        "rank": p.rank,
+        "verdict": p.verdict,
+        "contradicted_by": p.contradicted_by,
+        "opposite": "; ".join(opposite_flags(p)),
+        "statement": p.statement,
+        "probability": p.probability,
+        "base_rate": p.base_rate,
+        "logit": p.logit,
+        "baseline": p.baseline,
+        **pair_columns(p.pair),
+        "rest": p.rest,
+        "known_fact": p.known_fact,
+        "types_fit": p.types_fit,
+        "profile": profile_json(p),
+        **order_columns("", p.order),
+        **signal_columns(p.signal),
+    }
 
 
 def profile_json(prediction: Prediction) -> str:

@@ -32,7 +32,7 @@ def _kinds(folder: Path) -> dict[str, list[Path]]:
 
 
 class FaersReader(Reader):
-    """Reports with their drugs (``drug:ASPIRIN``, by active ingredient if given) and reactions (``pt:NAUSEA``).
+    """Reports with their drugs (``drug:ASPIRIN``, by active ingredients if given) and reactions (``pt:NAUSEA``).
 
     The case is the patient. Only the last version of a case across all quarters in the folder counts, as the FDA
     recommends; deleted cases are left out. ``roles`` chooses drugs by their role (PS, SS, C, I; default the suspects
@@ -98,6 +98,8 @@ class FaersReader(Reader):
     def _codes(self, kind: str, row: dict[str, str], column: str, case: str) -> Iterator[str]:
         ingredients = row.get("prod_ai", "") if kind == "DRUG" else ""
         names = ingredients.split("\\") if ingredients else [row[column]]
+        if len(names) > 1:
+            self.bad.notice("drugs with several active ingredients (A\\B), counted once for each ingredient")
         prefix, type = {"DRUG": ("drug", "drug"), "REAC": ("pt", "reaction"), "INDI": ("indication", "indication")}[
             kind
         ]

@@ -67,7 +67,8 @@ class FhirReader(Reader):
     """Conditions, allergies, medication requests, statements and administrations, immunizations, observations,
     procedures, the reasons of encounters, diagnostic reports and document references.
 
-    A code is written ``snomed:38341003`` (other systems: ``system|code``). ``codings``: the ``first`` coding of a
+    A code is written ``snomed:38341003`` (other systems: ``system|code``), that of an allergy ``allergy:rxnorm:7980``,
+    so that it is not the drug. Components of observations are not read. ``codings``: the ``first`` coding of a
     concept (default; one node per concept), or ``all``. Resources with a negative status (refuted, entered in error,
     not done) are left out.
     """
@@ -164,6 +165,7 @@ class FhirReader(Reader):
             concepts = resource.get(element)
             for concept in concepts if isinstance(concepts, list) else [concepts]:
                 codes += self._codes(concept, kind, patient or doc_id)
+        self._notice_values(resource, kind)
         if not codes and (medication := self._medication(resource)) is not None:
             codes += self._codes(medication, kind, patient or doc_id)
         text = self._text(resource, kind)
@@ -176,22 +178,30 @@ class FhirReader(Reader):
         visit = _visit(resource, kind)
         return Document(doc_id, text, patient, date, tuple(dict.fromkeys(codes)), where, visit, rows=not text)
 
+    def _notice_values(self, resource: dict[str, Any], kind: str) -> None:
+        """Count what a user may not expect of observations."""
+        if kind == "Observation" and resource.get("valueCodeableConcept"):
+            self.bad.notice("values of observations that are codes, counted as codes of their own")
+        if kind == "Observation" and (components := resource.get("component")):
+            self.bad.notice("components of observations, not read", len(components))
+
     def _codes(self, concept: Any, kind: str, patient: str) -> list[str]:
         if concept is None:
             return []
         codes = []
         words = concept.get("text")
+        prefix, named = ("allergy:", _as_allergy) if kind == "AllergyIntolerance" else ("", _as_it_is)
         for coding in concept.get("coding") or []:
             value = coding.get("code")
             if isinstance(value, (str, int)) and value != "":
                 system = str(coding.get("system") or "")
                 short = _SYSTEMS.get(system)
-                code = f"{short}:{value}" if short else f"{system}|{value}".lstrip("|")
-                self.code_names.add(code, coding.get("display") or words, kind.lower(), patient)
+                code = prefix + (f"{short}:{value}" if short else f"{system}|{value}".lstrip("|"))
+                self.code_names.add(code, named(coding.get("display") or words), kind.lower(), patient)
                 codes.append(code)
         if not codes and isinstance(words, str) and words.strip():
-            codes = ["text:" + " ".join(words.lower().split())]
-            self.code_names.add(codes[0], words, kind.lower(), patient)
+            codes = [f"{prefix}text:" + " ".join(words.lower().split())]
+            self.code_names.add(codes[0], named(words), kind.lower(), patient)
         return codes[:1] if self.codings == "first" else codes
 
     def _medication(self, resource: dict[str, Any]) -> Any:
@@ -254,6 +264,17 @@ class FhirReader(Reader):
         if not is_clean(text):
             raise ValueError("attachment.data: not UTF-8 text")
         return text_of_markup(text) if "html" in kind or "xml" in kind else text
+
+
+def _as_it_is(name: object) -> object:
+    return name
+
+
+def _as_allergy(name: object) -> object:
+    """The name of an allergy to a substance, which is often that of the substance alone."""
+    if not isinstance(name, str) or re.search("allerg|intoleran", name, re.IGNORECASE):
+        return name
+    return f"Allergy to {name}"
 
 
 def _bare_reference(reference: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cogstage.corpus.formats.table import DATE_FORMAT, NO_CODE, as_given_id, value_of
+from cogstage.corpus.formats.table import DATE_FORMAT, EMPTY, NO_CODE, as_given_id, value_of
 from cogstage.corpus.names import CodeNames
 from cogstage.corpus.readers import Reader, ReaderOption, Sample
 from cogstage.corpus.records import Document, as_concept, as_id, parse_date
@@ -126,15 +126,13 @@ class OmopReader(Reader):
         return dict(self.names_of(self._concepts))
 
     def all_names_of(self, codes: Iterable[str]) -> CodeNames:
-        """Names of these concepts from CONCEPT: one pass over it, only what is asked for is kept."""
+        """Names of these concepts from CONCEPT and CONCEPT_SYNONYM; none if the folder has no CONCEPT."""
+        from cogstage.corpus.concept_names import read_concept_names
+
         codes = list(codes)
-        missing = {code for code in codes if code not in self.code_names}
-        files = table_files(self.folder, "concept")
-        if missing and files:
-            for row in read_rows(files, ["concept_id", "concept_name"], ["domain_id"], self.bad):
-                if (code := as_id(row["concept_id"])) in missing:
-                    domain = str(row["domain_id"] or "").lower()
-                    self.code_names.add(code, str(row["concept_name"]), domain, "", vocabulary=True)
+        missing = [code for code in codes if code not in self.code_names]
+        if missing and table_files(self.folder, "concept"):
+            self.code_names.merge(read_concept_names(self.folder, missing, self.bad))
         return self.code_names.only(codes)
 
     def _read(self, path: Path) -> Iterator[Document]:
@@ -147,7 +145,10 @@ class OmopReader(Reader):
 
     def _notes(self, path: Path) -> Iterator[Document]:
         optional = ["person_id", "note_date", "visit_occurrence_id"]
-        for row in read_rows(path, ["note_id", "note_text"], optional, self.bad, meter=self.meter):
+        for row in read_rows(path, ["note_id"], optional, self.bad, None, self.meter, ["note_text"]):
+            if row["note_text"] is None:
+                self.bad.notice(EMPTY)
+                continue
             try:
                 note, date = value_of(row, "note_id", as_given_id), value_of(row, "note_date", self._as_date)
                 visit = value_of(row, "visit_occurrence_id", as_id) or None

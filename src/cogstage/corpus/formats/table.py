@@ -15,6 +15,7 @@ from cogstage.tables import FORMATS, BadRows, Row, column_names, read_rows, tabl
 
 T = TypeVar("T")
 _LIST_MARKS = re.compile(r"[;|,]")
+EMPTY = "documents without text, left out"
 NO_CODE = "coded records without a concept (0 or nothing) left out"
 
 
@@ -86,16 +87,14 @@ class TableReader(Reader):
     def _columns(self, path: Path) -> set[str]:
         return {self._renames.get(name, name) for name in column_names(path)}
 
-    def _rows(self, path: Path, required: list[str], optional: list[str]) -> Iterator[Row]:
-        return read_rows(path, required, optional, self.bad, self._renames, self.meter)
-
     def _documents(self, path: Path, with_codes: bool) -> Iterator[Document]:
-        required, optional = ["doc_id"], ["patient_id", "visit_id", "date", "iserror", "codes"]
-        (optional if with_codes else required).append("text")
+        optional, text_column = ["patient_id", "visit_id", "date", "iserror", "codes"], ["text"]
+        if with_codes:
+            optional, text_column = ["text", *optional], []
         has_patients = "patient_id" in self._columns(path)
-        for row in self._rows(path, required, optional):
+        for row in read_rows(path, ["doc_id"], optional, self.bad, self._renames, self.meter, text_column):
             if row["text"] is None and row["codes"] is None:
-                self.bad.report(f"{row.where('text')}: no value")
+                self.bad.notice(EMPTY)
                 continue
             text = row["text"] or ""
             if not isinstance(text, str):
@@ -123,7 +122,8 @@ class TableReader(Reader):
         for column in ("patient_id", "date"):  # a row may lack their values, but not the table the columns
             if column not in columns:
                 raise CogstageError(f"{path}:1: no column {column}; the columns are {', '.join(sorted(columns))}")
-        for row in self._rows(path, [], ["patient_id", "date", "code", "visit_id", "doc_id", "name", "type"]):
+        columns_read = ["patient_id", "date", "code", "visit_id", "doc_id", "name", "type"]
+        for row in read_rows(path, [], columns_read, self.bad, self._renames, self.meter):
             try:
                 record = self._record(row)
             except ValueError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +50,10 @@ def find_tables(folder: Path, wanted: Sequence[str], advice: str) -> dict[str, l
     return found
 
 
-def table_batches(paths: Sequence[Path], wanted: Sequence[str], bad: BadRows) -> Iterator[pa.RecordBatch]:
-    """Batches of the ``wanted`` columns of a table with a header, all as text and without nulls.
+def table_batches(
+    paths: Sequence[Path], wanted: Sequence[str], bad: BadRows, optional: Sequence[str] = ()
+) -> Iterator[pa.RecordBatch]:
+    """Batches of the ``wanted`` and ``optional`` columns of a table with a header, all as text and without nulls.
 
     Vocabulary downloads are separated by tabs and have no quotes; tables that people export have commas and quotes, or
     are Parquet. Which it is shows in the file. Column names are compared without case; integers that were
@@ -59,49 +61,55 @@ def table_batches(paths: Sequence[Path], wanted: Sequence[str], bad: BadRows) ->
     """
     for path in paths:
         if path.suffix.lower() == ".parquet":
-            yield from _parquet_batches(path, wanted)
+            yield from _parquet_batches(path, wanted, optional)
         else:
-            yield from _separated_batches(path, wanted, bad)
+            yield from _separated_batches(path, wanted, optional, bad)
 
 
-def _separated_batches(path: Path, wanted: Sequence[str], bad: BadRows) -> Iterator[pa.RecordBatch]:
+def _separated_batches(
+    path: Path, wanted: Sequence[str], optional: Sequence[str], bad: BadRows
+) -> Iterator[pa.RecordBatch]:
     with open_bytes(path) as handle:
         first = handle.readline().decode("utf-8-sig", "replace")
     delimiter = "\t" if "\t" in first else ";" if first.count(";") > first.count(",") else ","
     columns = [name.strip().strip('"') for name in first.rstrip("\r\n").split(delimiter)]
-    own = _own_names(path, columns, wanted)
-    for batch in batches(path, columns, own, delimiter, bad, header=True, quotes=delimiter != "\t"):
-        yield _as_text(batch, own, wanted)
+    own = _own_names(path, columns, wanted, optional)
+    for batch in batches(path, columns, list(own.values()), delimiter, bad, header=True, quotes=delimiter != "\t"):
+        yield _as_text(batch, own, [*wanted, *optional])
 
 
-def _own_names(path: Path, columns: Sequence[str], wanted: Sequence[str]) -> list[str]:
-    """How the file writes the wanted columns."""
+def _own_names(path: Path, columns: Sequence[str], wanted: Sequence[str], optional: Sequence[str]) -> dict[str, str]:
+    """How the file writes the wanted columns, and the optional ones that it has."""
     known = {name.lower(): name for name in columns}
     missing = [name for name in wanted if name.lower() not in known]
     if missing:
         raise CogstageError(f"{path}: no column {', '.join(missing)}; the columns are {', '.join(columns)}")
-    return [known[name.lower()] for name in wanted]
+    return {name: known[name.lower()] for name in (*wanted, *optional) if name.lower() in known}
 
 
-def _parquet_batches(path: Path, wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _parquet_batches(path: Path, wanted: Sequence[str], optional: Sequence[str]) -> Iterator[pa.RecordBatch]:
     try:
         with pq.ParquetFile(path) as file:
-            own = _own_names(path, file.schema_arrow.names, wanted)
-            for batch in file.iter_batches(columns=own):
-                yield _as_text(batch, own, wanted)
+            own = _own_names(path, file.schema_arrow.names, wanted, optional)
+            for batch in file.iter_batches(columns=list(own.values())):
+                yield _as_text(batch, own, [*wanted, *optional])
     except (pa.ArrowInvalid, OSError) as error:
         raise CogstageError(f"{path}: damaged or truncated ({str(error).splitlines()[0]})") from error
 
 
-def _as_text(batch: pa.RecordBatch, own: Sequence[str], wanted: Sequence[str]) -> pa.RecordBatch:
+def _as_text(batch: pa.RecordBatch, own: Mapping[str, str], names: Sequence[str]) -> pa.RecordBatch:
+    """The columns under our names; an optional one that the file does not have is empty."""
     columns = []
-    for name in own:
-        column = batch.column(name)
+    for name in names:
+        if name not in own:
+            columns.append(pa.repeat("", batch.num_rows))
+            continue
+        column = batch.column(own[name])
         if not pa.types.is_string(column.type):
             column = pc.cast(column, pa.string())
         column = pc.fill_null(column, "")
         columns.append(pc.replace_substring_regex(column, r"^(\d+)\.0$", r"\1"))
-    return pa.RecordBatch.from_arrays(columns, names=list(wanted))
+    return pa.RecordBatch.from_arrays(columns, names=list(names))
 
 
 def batches(
