@@ -117,31 +117,31 @@ def test_postgres_counts_as_sql_does_and_shows_no_password(
         connection.execute("create schema cdm")
         small_tables(connection.execute, "cdm")
         expected = counted_by_sql(connection, SMALL)
-        connection.execute(f"create role reader login password '{SECRET}'")
-        connection.execute("grant usage on schema cdm to reader")
-        connection.execute("grant select on all tables in schema cdm to reader")
+        connection.execute(f"create role guest7 login password '{SECRET}'")
+        connection.execute("grant usage on schema cdm to guest7")
+        connection.execute("grant select on all tables in schema cdm to guest7")
     rest = postgres_url.split("@")[-1]
-    url = f"postgresql://reader:{SECRET}@{rest}?schema=cdm"
+    url = f"postgresql://guest7:{SECRET}@{rest}?schema=cdm"
     out = tmp_path / "graph"
     done = CliRunner().invoke(app, ["graph", "build", url, "--window", "ever", "--per", "patient", "--out", str(out)])
     assert done.exit_code == 0, done.output
     assert counted(cs.Graph.load(out)) == expected
     written = b"".join(path.read_bytes() for path in out.iterdir())
     assert SECRET.encode() not in written
-    assert b"reader" not in written
+    assert b"guest7" not in written
     assert SECRET not in done.output
     monkeypatch.setenv("PGPASSWORD", SECRET)
-    again = cs.build_graph(f"postgresql://reader@{rest}?schema=cdm", tmp_path / "again", options=OPTIONS)
+    again = cs.build_graph(f"postgresql://guest7@{rest}?schema=cdm", tmp_path / "again", options=OPTIONS)
     assert again.hash == cs.Graph.load(out).hash
 
 
 @pytest.mark.parametrize(
     "url",
     [
-        f"postgresql://reader:{SECRET}@127.0.0.1:1/name",
-        f"postgresql://reader:x/{SECRET}@127.0.0.1/name",
-        f"postgresql://reader:{SECRET}@127.0.0.1/name?nonsense=1",
-        f"postgres://reader:{SECRET}@[::1/name",
+        f"postgresql://guest7:{SECRET}@127.0.0.1:1/name",
+        f"postgresql://guest7:x/{SECRET}@127.0.0.1/name",
+        f"postgresql://guest7:{SECRET}@127.0.0.1/name?nonsense=1",
+        f"postgres://guest7:{SECRET}@[::1/name",
     ],
 )
 def test_no_error_shows_the_password(url: str, tmp_path: Path) -> None:
