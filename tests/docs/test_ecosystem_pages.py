@@ -30,7 +30,7 @@ def test_the_page_on_frames_runs(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
-    assert "reason_words" in done.stdout
+    assert "reason_share" in done.stdout
     assert "shape: (2, " in done.stdout  # Polars
 
 
