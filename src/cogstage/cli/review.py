@@ -58,6 +58,7 @@ def review(
         from cogstage.web.serving import Address
         from cogstage.web.workers import serve as run
 
+        assert corrections is not None
         address, table = Address(host, port, public_url), corrections
         run(
             lambda: create_review_app(ReviewQueue(loaded, asked, table, top), public_url, address.access),

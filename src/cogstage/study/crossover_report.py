@@ -88,7 +88,7 @@ def crossover_notes(draws: int) -> list[str]:
         "an arm without predictions) judge the same pairs in different arms. The order of the periods is balanced.",
         "Difference: least squares with effects of reviewer, pair and arm, periods balanced; the reviewer is the unit "
         "of the t test and of its 95 % interval.",
-        f"For other pairs, too: the plain difference with a 95 % interval from {draws:,} bootstrap samples of reviewers "
-        "and of pairs; it is wider and also generalises to pairs that were not in the study. Intervals of the two arms "
-        "resample reviewers.",
+        f"For other pairs, too: the plain difference with a 95 % interval from {draws:,} bootstrap samples of "
+        "reviewers and of pairs; it is wider and also generalises to pairs that were not in the study. Intervals of the two "
+        "arms resample reviewers.",
     ]
