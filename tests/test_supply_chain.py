@@ -87,7 +87,7 @@ def test_every_requirement_is_used_and_every_import_required() -> None:
     core = requirements("dependencies")
     extras = {
         name
-        for extra in ("spark", "baselines", "postgres", "duckdb", "tensorboard", "mcp")
+        for extra in ("spark", "baselines", "postgres", "duckdb", "tensorboard", "mcp", "study")
         for name in requirements(extra)
     }
     modules = imported()

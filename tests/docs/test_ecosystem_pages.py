@@ -56,7 +56,8 @@ def test_the_page_on_exchange_runs(tmp_path: Path) -> None:
         "dataset_id\tconcept_id_1\tconcept_id_2\tconcept_count\n1\t10\t20\t15\n2\t10\t20\t99\n"
     )
     (tmp_path / "single_counts.tsv").write_text("dataset_id\tconcept_id\tconcept_count\n1\t10\t90\n1\t20\t80\n")
-    (tmp_path / "CONCEPT.csv").write_text(
+    (tmp_path / "athena").mkdir()
+    (tmp_path / "athena" / "CONCEPT.csv").write_text(
         "concept_id\tconcept_name\tdomain_id\n10\tAspirin\tDrug\n20\tPain\tCondition\n"
     )
     (tmp_path / "pairs.csv").write_text("code_a,code_b,n\nx,y,3\n")
