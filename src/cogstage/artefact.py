@@ -39,6 +39,7 @@ FULL_WORDS = re.compile(  # of Arrow, safetensors, shutil, numpy and tempfile, w
 NO_VERIFY = "COGSTAGE_NO_VERIFY"  # environment variable: folders are read without checking their hashes
 FULL_DISK = "no space left on the disk, or a limit on the size of files; free some and run the command again"
 PATIENCE = 20.0  # seconds that a reader waits for a folder that is being replaced
+WINDOWS = os.name == "nt"
 T = TypeVar("T")
 
 Describe = Callable[[Path, Mapping[str, Any]], str]
@@ -144,7 +145,9 @@ def write_text(path: Path, text: str, mode: int = 0o644, durable: bool = True) -
 
 def sync_to_disk(path: Path) -> None:
     """Sync a file or folder to disk; ignored for folders on file systems that do not support it."""
-    descriptor = os.open(path, os.O_RDONLY)
+    if WINDOWS and path.is_dir():  # folders cannot be opened there
+        return
+    descriptor = os.open(path, os.O_RDWR if WINDOWS else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     except OSError as error:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cogstage.errors import UsageError
+from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.pair_counts import PairCounts
 from cogstage.graph.vocabulary import Vocabulary
+from cogstage.model.network import Network
 from cogstage.model_folder import Fitted
 from cogstage.rationale.corrections import numbered
 from cogstage.rationale.explain import Explainer
@@ -104,6 +105,25 @@ class FittedState:
     def explainer(self) -> Explainer:
         """Converts arrays of reasons into prediction records."""
         return self.fitted.explainer(self.facts)
+
+    def to_keyed_vectors(self) -> Any:
+        """Return the term vectors υ for Gensim.
+
+        Returns
+        -------
+        gensim.models.KeyedVectors
+            One vector per key of the vocabulary.
+        """
+        network = self.fitted.network
+        if not isinstance(network, Network):
+            raise UsageError("only the default model has one vector per term; the published model has one per relation")
+        try:
+            from gensim.models import KeyedVectors
+        except ImportError:
+            raise CogstageError("Gensim is not installed; install cogstage[baselines]") from None
+        vectors = KeyedVectors(network.term.shape[1])
+        vectors.add_vectors(list(self.vocabulary.term), np.asarray(network.term))
+        return vectors
 
     @property
     def privacy(self) -> str:

@@ -54,6 +54,8 @@ def expand(paths: Paths) -> list[Path]:
             found.append(path)
             continue
         matches = sorted(glob.glob(str(entry), recursive=True))
+        if not matches and "://" in str(entry):  # its password must not be shown
+            raise UsageError("expected files, not a URL; only `cogstage graph build` reads databases")
         if not matches:
             raise UsageError(f"no such file: {entry}")
         found.extend(Path(match) for match in matches)

@@ -18,9 +18,10 @@ from cogstage.provenance import privacy_text
 
 
 def tables(folder: Path, datasets: tuple[int, ...] = (1, 2)) -> tuple[Path, Path, Path]:
-    """Random pairs and single counts of 30 concepts per data set, and CONCEPT.csv as Athena writes it."""
+    """Random pairs and single counts of 30 concepts per data set, and a folder with CONCEPT.csv as Athena writes it."""
     draw = np.random.default_rng(7)
-    pairs, singles, concepts = folder / "pairs.tsv.gz", folder / "singles.tsv", folder / "CONCEPT.csv"
+    pairs, singles, concepts = folder / "pairs.tsv.gz", folder / "singles.tsv", folder / "athena" / "CONCEPT.csv"
+    concepts.parent.mkdir()
     with gzip.open(pairs, "wt") as two, singles.open("w") as one:
         two.write("dataset_id\tconcept_id_1\tconcept_id_2\tconcept_count\tconcept_frequency\n")
         one.write("dataset_id\tconcept_id\tconcept_count\tconcept_frequency\n")
@@ -33,7 +34,7 @@ def tables(folder: Path, datasets: tuple[int, ...] = (1, 2)) -> tuple[Path, Path
     lines = ["concept_id\tconcept_name\tdomain_id\tvocabulary_id"]
     lines += [f'{1000 + n}\tName of "{n}\t{"Drug" if n % 2 else "Condition"}\tSNOMED' for n in range(29)]
     concepts.write_text("\n".join(lines) + "\n")
-    return pairs, singles, concepts
+    return pairs, singles, concepts.parent
 
 
 def test_counts_are_those_of_the_chosen_data_set(tmp_path: Path) -> None:
@@ -80,7 +81,7 @@ def test_a_data_set_must_be_chosen(tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path) -> None:
     pairs, singles, concepts = map(str, tables(tmp_path))
     out = str(tmp_path / "graph")
-    command = ["graph", "import", "cohd", pairs, "--singles", singles, "--concepts", concepts, "--cohd-dataset", "1"]
+    command = ["graph", "import", "cohd", pairs, "--singles", singles, "--vocabulary", concepts, "--cohd-dataset", "1"]
     done = CliRunner().invoke(app, [*command, "--out", out])
     assert done.exit_code == 0, done.output
     assert Graph.load(out).hash == import_cohd(pairs, singles, concepts, 1).hash

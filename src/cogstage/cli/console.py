@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cogstage.progress import Progress
+from cogstage.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from cogstage.graph.cooccurrence import Graph
     from cogstage.tables import BadRows
+
+
+LOG = logging.getLogger("cogstage")
 
 
 def say(line: str) -> None:
@@ -103,8 +109,42 @@ class ProgressBar:
 
 
 def progress() -> Progress:
-    """A bar on a terminal, plain lines elsewhere."""
+    """A bar on a terminal, plain lines elsewhere, nothing with --quiet."""
+    if LOG.level >= logging.ERROR:
+        return SILENT
     return ProgressBar() if sys.stderr.isatty() else PlainLines()
+
+
+def set_level(verbose: bool, quiet: bool) -> None:
+    """--verbose logs to stderr what the library does; --quiet shows errors alone."""
+    LOG.setLevel(logging.DEBUG if verbose else logging.ERROR if quiet else logging.NOTSET)
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s: %(message)s"))
+    LOG.handlers[:] = [handler] if verbose else []
+
+
+def is_verbose() -> bool:
+    """Whether --verbose was given."""
+    return LOG.level == logging.DEBUG
+
+
+def environment_lines() -> list[str]:
+    """What a bug report needs: Python, system, processors, and the version of each requirement that is installed."""
+    import platform
+    from importlib.metadata import PackageNotFoundError, requires, version
+    from re import match
+
+    lines = [f"Python {platform.python_version()} ({sys.executable})", platform.platform()]
+    lines.append(f"{os.cpu_count()} processors, OMP_NUM_THREADS {os.environ.get('OMP_NUM_THREADS', 'not set')}")
+    try:
+        needed = requires("cogstage") or []
+    except PackageNotFoundError:  # run from its source
+        return lines
+    names = dict.fromkeys(found[0] for each in needed if (found := match(r"[\w.-]+", each)))
+    for name in names:
+        with suppress(PackageNotFoundError):
+            lines.append(f"{name} {version(name)}")
+    return lines
 
 
 def print_json(value: Any) -> None:

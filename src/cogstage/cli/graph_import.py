@@ -47,7 +47,7 @@ def import_edges(
 @app.command(
     "cohd",
     epilog="Example: cogstage graph import cohd paired_concept_counts.tsv --singles single_concept_counts.tsv "
-    "--concepts CONCEPT.csv --cohd-dataset 1 --out graph",
+    "--vocabulary athena --cohd-dataset 1 --out graph",
 )
 def import_cohd(
     pairs: list[str] = argument(
@@ -57,9 +57,7 @@ def import_cohd(
     singles: list[str] | None = input_option(
         None, help="Table with the columns concept_id and concept_count; may be repeated.", metavar="TABLE"
     ),
-    concepts: Path | None = input_option(
-        None, help="CONCEPT.csv of the OMOP vocabularies, for names and types.", metavar="FILE"
-    ),
+    vocabulary: Path | None = options.VOCABULARY,
     cohd_dataset: int | None = input_option(
         None, "--cohd-dataset", help="Number of the data set (dataset_id), if the tables have several.", metavar="N"
     ),
@@ -72,7 +70,7 @@ def import_cohd(
     from cogstage.tables import BadRows
 
     bad = BadRows(skip)
-    save_graph(read(pairs, singles or None, concepts, cohd_dataset, bad, progress()), out, as_json, licence)
+    save_graph(read(pairs, singles or None, vocabulary, cohd_dataset, bad, progress()), out, as_json, licence)
     say_skipped(bad)
 
 

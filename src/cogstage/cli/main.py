@@ -32,9 +32,12 @@ from cogstage.cli import (
     train,
 )
 from cogstage.cli.app import CommandGroup
+from cogstage.cli.configuration import defaults_from_file, used_defaults
+from cogstage.cli.console import environment_lines, is_verbose, say, set_level
 from cogstage.cli.flags import with_flags
 from cogstage.errors import CogstageError
 
+ANYWHERE = ("--debug", "--verbose", "--quiet")
 LEAST_ADDRESS_SPACE = 1_000_000_000  # bytes; numpy, Arrow and numba alone reserve most of it
 MEMORY_HELP = "raise the limit (ulimit -v, container), close other programs, or use a smaller input"
 
@@ -64,17 +67,21 @@ app.add_typer(study.app, name="study", rich_help_panel=panels.SHARING)
 
 
 def show_version(wanted: bool) -> None:
-    """Print the version and exit."""
+    """Print the version, with --verbose also those of everything it depends on, and exit."""
     if wanted:
         from cogstage.artefact import software_version
 
         typer.echo(f"cogstage {software_version()}")
+        if is_verbose():
+            typer.echo("\n".join(environment_lines()))
         raise typer.Exit()
 
 
 @app.callback()
 def options(
     debug: bool = typer.Option(False, "--debug", help="Show the traceback if a command fails."),
+    verbose: bool = typer.Option(False, "--verbose", help="Log more; with --version, show what a bug report needs."),
+    quiet: bool = typer.Option(False, "--quiet", help="Show no progress, only results and errors."),
     version: bool = typer.Option(
         False, "--version", help="Show the version and exit.", is_eager=True, callback=show_version
     ),
@@ -83,6 +90,7 @@ def options(
     ),
 ) -> None:
     """Handle the options that come before a command."""
+    set_level(verbose, quiet)
     if no_verify:
         from cogstage.artefact import NO_VERIFY
 
@@ -95,11 +103,17 @@ def run(arguments: list[str] | None = None) -> None:
         signal.signal(signal.SIGTERM, _terminated)
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments
-    if debug:  # accepted anywhere, so that it can be added to the end of a failed command
-        arguments = ["--debug", *(a for a in arguments if a != "--debug")]
+    begin = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    if anywhere := [flag for flag in ANYWHERE if flag in begin]:  # they can be added to the end of a failed command
+        arguments = [*anywhere, *(a for a in begin if a not in ANYWHERE), *arguments[len(begin) :]]
+    set_level("--verbose" in begin, "--quiet" in begin)  # for what comes before the command, such as --version
     try:
         check_address_space()
-        code = app(args=arguments, prog_name="cogstage", standalone_mode=False)
+        command = typer.main.get_command(app)
+        defaults = defaults_from_file(command)
+        if (used := used_defaults(defaults, arguments)) and "--quiet" not in arguments:
+            say(f"from the configuration file: {used}")
+        code = command.main(arguments, "cogstage", standalone_mode=False, default_map=defaults)
         if code == 130:  # what typer makes of Ctrl-C
             raise KeyboardInterrupt
         sys.exit(code if isinstance(code, int) else 0)

@@ -54,7 +54,7 @@ def _add_synonyms(names: CodeNames, folder: Path, code_of: dict[str, list[str]],
         some = pc.and_(english, pc.is_in(batch.column("concept_id"), value_set=concepts))
         for concept, name, _ in zip(*_lists(batch.filter(some)), strict=True):
             for code in code_of[concept]:
-                names.add(code, name, type_of[code], "", vocabulary=True, weak=True)
+                names.add(code, name, type_of.get(code, ""), "", vocabulary=True, weak=True)
 
 
 def _lists(batch: pa.RecordBatch) -> list[list[str]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, ClassVar
 
+from cogstage.components import load_plugin, plugins
 from cogstage.corpus import formats
 from cogstage.corpus.names import CodeNames
 from cogstage.corpus.records import Document, as_patient
@@ -233,9 +234,14 @@ COMMON_OPTIONS = {
 
 
 def readers() -> Mapping[str, type[Reader]]:
-    """All readers by format name; imports all modules of ``cogstage.corpus.formats``."""
+    """All readers by format name: those of ``cogstage.corpus.formats``, and plugins."""
     for module in sorted(iter_modules(formats.__path__), key=lambda module: module.name):
         import_module(f"{formats.__name__}.{module.name}")
+    for name, entry in plugins("cogstage.readers").items():
+        if name not in READERS:
+            kind = load_plugin(entry)
+            if not (isinstance(kind, type) and issubclass(kind, Reader) and kind.format == name):
+                raise CogstageError(f"the plugin {entry.value} is not a reader whose format is {name}")
     return READERS
 
 

@@ -8,7 +8,6 @@ of this process.
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -120,7 +119,11 @@ def _write_arrays(folder: SplitFolder, data: Dataset, split: str, key: CellKey, 
 
 
 def peak_mb() -> float:
-    """Most memory this process held, in MB."""
+    """Most memory this process held, in MB; NaN where the system does not count it (Windows)."""
+    try:
+        import resource
+    except ImportError:
+        return float("nan")
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most / 2**20 if sys.platform == "darwin" else most / 1024
 

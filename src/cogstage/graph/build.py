@@ -33,6 +33,7 @@ from cogstage.graph.build_inputs import (
     open_lexicon,
     sample_documents,
 )
+from cogstage.graph.cdm_database import takes_database
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.counting import Census
 from cogstage.graph.engines import Engine, open_engine
@@ -90,7 +91,8 @@ def build_graph(
     Parameters
     ----------
     documents
-        Files, folders or glob patterns, or a frame.
+        Files, folders or glob patterns, a frame, or the URL of a database with OMOP tables (``duckdb:///cdm.duckdb``,
+        ``postgresql://host/name?schema=cdm``).
     out
         The graph folder; an existing graph is replaced.
     lexicon
@@ -136,6 +138,7 @@ def build_graph(
     return Graph.load(out, verify=False)
 
 
+@takes_database
 def build_folder(
     documents: Paths,
     out: Path | str,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cogstage.corpus.formats.omop import table_files
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.importers import arrow_table, import_edges, inputs
@@ -23,7 +24,7 @@ SUPPRESSED_BELOW = (
 def import_cohd(
     pairs: Paths,
     singles: Paths | None = None,
-    concepts: Path | str | None = None,
+    vocabulary: Path | str | None = None,
     dataset: int | None = None,
     bad: BadRows | None = None,
     progress: Progress = SILENT,
@@ -31,15 +32,18 @@ def import_cohd(
     """A graph of OMOP concepts from the tables of COHD.
 
     ``pairs`` has concept_id_1, concept_id_2 and concept_count, ``singles`` concept_id and concept_count; of tables with
-    several data sets (dataset_id), one must be chosen. ``concepts`` is CONCEPT.csv of the OMOP vocabularies, with the
-    names. What COHD did for privacy is recorded: rare counts are absent, the others were randomised.
+    several data sets (dataset_id), one must be chosen. ``vocabulary`` is the folder with CONCEPT.csv, which has
+    the names. What COHD did for privacy is recorded: rare counts are absent, the others were randomised.
     """
     rows = _of_dataset(expand(pairs), tuple(PAIRS.values()), dataset)
     ids = pc.unique(pa.chunked_array([*rows.column("concept_id_1").chunks, *rows.column("concept_id_2").chunks]))
     terms = {"term": ids}
-    if concepts is not None:
+    if vocabulary is not None:
+        files = table_files(Path(vocabulary), "concept")
+        if not files:
+            raise UsageError(f"{vocabulary} contains no table concept; download it with the vocabularies (Athena)")
         progress.start("Reading names")
-        names = _columns(Path(concepts), ("concept_id", "concept_name", "domain_id"))
+        names = pa.concat_tables([_columns(file, ("concept_id", "concept_name", "domain_id")) for file in files])
         at = pc.index_in(ids, names.column("concept_id").combine_chunks())
         terms["name"] = names.column("concept_name").take(at)
         terms["type"] = pc.utf8_lower(names.column("domain_id")).take(at)
@@ -49,14 +53,14 @@ def import_cohd(
         at = pc.index_in(ids, counted.column("concept_id").combine_chunks())
         terms["count"] = counted.column("concept_count").take(at)
     graph = import_edges(rows, pa.table(terms), bad, progress, PAIRS)
-    files = [*expand(pairs), *(expand(singles) if singles is not None else ())]
+    read = [*expand(pairs), *(expand(singles) if singles is not None else ())]
     made_with = {
         "how": "import cohd",
         "unit": "patient",
         "suppress_below": SUPPRESSED_BELOW,
         "perturbed": "Poisson",
         "dataset": dataset,
-        "inputs": inputs(files),
+        "inputs": inputs(read),
         "skipped": graph.made_with["skipped"],
     }
     return Graph(graph.vocabulary, graph.source, graph.target, graph.count, made_with)

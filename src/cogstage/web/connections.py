@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import resource
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,6 +42,10 @@ class ConnectionLimits:
 
     def affordable(self) -> int:
         """``most``, or what the limit on file descriptors leaves of it."""
+        try:
+            import resource
+        except ImportError:  # Windows has no such limit
+            return self.most
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         return max(16, min(self.most, soft - RESERVE))
 

@@ -16,7 +16,7 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
-from cogstage.errors import CogstageError
+from cogstage.errors import CogstageError, UsageError
 from cogstage.web.connections import ConnectionLimits, configuration
 from cogstage.web.serving import Address, bound
 
@@ -38,6 +38,8 @@ def serve(
     The ports are taken before ``build`` runs, and it runs once. ``announce`` is called when the server starts.
     """
     address.check()
+    if workers > 1 and not hasattr(os, "fork"):
+        raise UsageError("several `workers` need an operating system with fork; use one, or run several servers")
     listeners = address.listen()
     app = build()
 
