@@ -17,7 +17,7 @@ from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.dataset import Dataset, FittingView
 from cogstage.model.presets import preset_config
 from cogstage.model_folder import Fitted, graph_fields
-from cogstage.progress import SILENT, Progress
+from cogstage.progress import Progress, default_progress
 from cogstage.rationale.corrections import Corrections, marked_triples, numbered
 from cogstage.rationale.explain import Explainer, Revise
 from cogstage.rationale.filters import Filter
@@ -77,7 +77,7 @@ class CogStage:
         graph: Graph,
         data: FittingView | Dataset,
         *,
-        progress: Progress = SILENT,
+        progress: Progress | None = None,
         checkpoint: Path | str | None = None,
         checkpoint_every: float = 30.0,
         resume: bool = False,
@@ -94,7 +94,7 @@ class CogStage:
         data
             A data set built on the graph, or its fitting view. Only the fitting view is used.
         progress
-            Receiver of progress reports.
+            Receiver of progress reports; by default, they are shown in a terminal or notebook.
         checkpoint, checkpoint_every, resume
             Checkpoint folder, seconds between checkpoints, and whether to continue from the last one.
         time_limit
@@ -110,6 +110,7 @@ class CogStage:
         from cogstage.training.fitting import FitOptions, train
 
         view = data.for_fitting() if isinstance(data, Dataset) else data
+        progress = default_progress() if progress is None else progress
         options = FitOptions(progress, checkpoint, checkpoint_every, resume, time_limit, trace, tensorboard)
         targets = self._targets(view)
         trained = train(graph, view, targets, self.config, self.seed, options)

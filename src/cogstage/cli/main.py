@@ -20,6 +20,7 @@ from cogstage.cli import (
     explain,
     facts,
     graph,
+    lexicon,
     mcp,
     panels,
     report,
@@ -39,6 +40,7 @@ app = CommandGroup(
 )
 app.command("demo", rich_help_panel=panels.START)(demo.demo)
 app.add_typer(graph.app, name="graph", rich_help_panel=panels.DATA)
+app.add_typer(lexicon.app, name="lexicon", rich_help_panel=panels.DATA)
 app.add_typer(facts.app, name="facts", rich_help_panel=panels.DATA)
 app.add_typer(dataset.app, name="dataset", rich_help_panel=panels.DATA)
 app.command("train", rich_help_panel=panels.TRAINING)(train.train)

@@ -92,7 +92,7 @@ class Lexicon:
     @cached_property
     def common_words(self) -> list[int]:
         """Terms that are common English words in any case, and so will match in text that does not mean them."""
-        common = _common_words()
+        common = common_words()
         return [t for t, term in enumerate(self.terms) if not is_exact(term) and casefold_text(term) in common]
 
     @classmethod
@@ -274,7 +274,8 @@ def _add_cases(keys: list[Tokens], pattern_terms: list[int]) -> None:
 
 
 @cache
-def _common_words() -> frozenset[str]:
+def common_words() -> frozenset[str]:
+    """Common English words, in lower case."""
     return frozenset(files("cogstage.corpus").joinpath("common_words.txt").read_text(encoding="utf-8").split())
 
 

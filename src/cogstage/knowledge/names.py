@@ -45,6 +45,12 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     return re.compile(rf"\s*[\(\[](?:{tags})[\)\]]$"), re.compile(rf"(?<=.)[\s,]+(?:{endings})$"), re.compile(words)
 
 
+def without_suffix(name: str) -> str:
+    """A name as text writes it: "Headache (finding)" without its tag."""
+    found = _patterns()[0].search(name.casefold())
+    return name[: found.start()] if found and found.start() and len(name.casefold()) == len(name) else name
+
+
 def forms(name: str) -> tuple[str, ...]:
     """The form of a name after each :class:`NameStep`, in their order; two names agree at a step if these are equal."""
     tags, endings, spelling = _patterns()

@@ -102,8 +102,8 @@ def facts_from_table(
     facts = Facts.from_statements(rows(), made_with)
     details: dict[str, object] = {"bad rows": bad.count, "names": dict(sorted(counts.items()))}
     if names is not None:
-        placed = (head in names.concepts and tail in names.concepts for head, tail in zip(facts.head, facts.tail))
-        details["with both ends in the lexicon or graph"] = sum(placed)
+        ends = zip(facts.head, facts.tail, strict=True)
+        details["with both ends in the lexicon or graph"] = sum(names.concepts.issuperset(pair) for pair in ends)
     if several:
         details["ambiguous names"] = [f"{name}: {', '.join(found[:5])}" for name, found in sorted(several.items())[:20]]
     return replace(facts, made_with={**facts.made_with, **details}, unmatched=unmatched_rows(unmatched, names))
