@@ -55,8 +55,8 @@ sbom: $(STAMPS)/core
 	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --of JSON -o sbom.json $(BIN)/python
 
 # Known vulnerabilities of the locked versions. Needs the network; without it, says so and skips.
-audit: $(VENV)/bin/python
-	$(BIN)/pip install --quiet "pip-audit>=2.10"
+audit: $(STAMPS)/core
+	$(LOCKED) --requirement locks/sbom.txt
 	PATH="$(BIN):$$PATH" sh scripts/audit.sh locks/*.txt
 
 # Chromium for the pages, PostgreSQL for the study's second store, Java for Spark: installed where that is possible,

@@ -11,35 +11,37 @@ figures of a seed are kept in ``--folder`` when it is done, and are not computed
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from cogstage.training.staged import PairInputs, StagedTraining
 from sklearn.metrics import roc_auc_score
-from torch import Tensor
 
 from benchmarks.harness import parser, report
 from benchmarks.studies import study_folder
-from cogstage.evaluation.populations import Populations, populations
+from cogstage.evaluation.populations import populations
 from cogstage.model.config import Config
-from cogstage.model.decision import Decision, WeighedReasons
-from cogstage.model.network import PreparedRecognition
-from cogstage.model.recognition import features
-from cogstage.training.fitting import one_thread, prepare
+from cogstage.model.decision import decide
+from cogstage.model.network import PreparedNetwork
+from cogstage.model.recognition import Recognition
+from cogstage.relations import RelationIndex
+from cogstage.training.decision import DecisionModule
+from cogstage.training.default import DefaultTraining, Sight, sight
+from cogstage.training.fitting import one_thread
 from cogstage.training.sampling import PairBatch
 
 Figures = dict[str, float]  # a row of the table, of one seed
+Contrasts = dict[str, dict[int, PairBatch]]  # pairs by kind of negative and target
 MEASURED = 500  # dev pairs per relation whose reasons are counted
 RETRAINED: dict[str, dict[str, Any]] = {
     "no facts of other relations as negatives (other_facts=0)": {"other_facts": 0.0},
-    "three times as many (other_facts=0.3)": {"other_facts": 0.3},
+    "twice as many (other_facts=0.3)": {"other_facts": 0.3},
+    "no co-occurring pairs as negatives (co_occurring=0)": {"co_occurring": 0.0},
+    "no contrast with other relations (margin=20)": {"margin": 20.0},
     "no training facts in stage 1 (fact_weight=0)": {"fact_weight": 0.0},
-    "no L_n: υ is the SVD of PPMI (recall_passes=0)": {"recall_passes": 0},
     "no cross-fitting (folds=0)": {"folds": 0},
 }
 
@@ -80,25 +82,19 @@ def _printed(seed: int, found: Iterator[tuple[str, Figures]]) -> Iterator[tuple[
         yield name, figures
 
 
-def _contrasts(graph: Any, data: Any) -> dict[str, PairBatch]:
+def _contrasts(graph: Any, data: Any) -> Contrasts:
     """Dev facts against hard negatives, and against facts of other relations."""
-    found = populations(graph, data, "dev")
+    dev = populations(graph, data, "dev")
     kinds = {"against other relations": "other", "against hard negatives": "hard"}
-    return {title: _batch(np.concatenate(_rows(found, kind), axis=1)) for title, kind in kinds.items()}
+    return {
+        title: {number: _batch(*dev.pairs(kind, name)) for number, name in enumerate(dev.relations)}
+        for title, kind in kinds.items()
+    }
 
 
-def _rows(found: Populations, kind: str) -> list[np.ndarray]:
-    """Head, tail, relation and label of the pairs of each relation (4, n)."""
-    rows = []
-    for number, name in enumerate(found.relations):
-        head, tail, label = found.pairs(kind, name)
-        rows.append(np.stack([head, tail, np.full_like(head, number), label]))
-    return rows
-
-
-def _batch(rows: np.ndarray) -> PairBatch:
-    head, tail, target, label = rows.astype(np.int64)
-    return PairBatch(head, tail, target, label.astype(np.float32), np.full_like(head, -1), np.arange(len(head)))
+def _batch(head: np.ndarray, tail: np.ndarray, label: np.ndarray) -> PairBatch:
+    pairs = np.stack([head, tail]).astype(np.int64)
+    return PairBatch(*pairs, label.astype(np.float32), np.full(len(label), -1))
 
 
 def _inputs(asked: Any) -> tuple[Any, Any, dict[str, Any]]:
@@ -112,65 +108,67 @@ def _inputs(asked: Any) -> tuple[Any, Any, dict[str, Any]]:
     return *planted(Plan(facts=300)), {"dimension": 16, "tower": 16, "associations": 8}
 
 
-class FreeSigns(Decision):
+class FreeSigns(DecisionModule):
     """Any triple may count for or against."""
 
     def keep_signs(self) -> None:
         """Nothing is put back."""
 
 
-class OwnRelation(Decision):
+class OwnRelation(DecisionModule):
     """Triples of other relations than the question's have no value."""
 
     @torch.no_grad()
     def keep_signs(self) -> None:
         """Put the values of other relations back to 0."""
         super().keep_signs()
-        self.value.mul_(self.own)
-        self.fact.mul_(self.own)
+        self.value.mul_(self._own)
+        self.fact.mul_(self._own)
 
 
-class EqualWeights(Decision):
-    """Every association weighs the same, however like it is."""
+class EqualWeights(DecisionModule):
+    """Every association weighs the same, however similar it is."""
 
-    def forward(self, likeness: Tensor, lifted: Tensor, known: Tensor, pair: Tensor, q: int) -> WeighedReasons:
-        """As if all were equally like."""
-        return super().forward(torch.zeros_like(likeness), lifted, known, pair, q)
+    @torch.no_grad()
+    def keep_signs(self) -> None:
+        """Put the sharpness back to almost nothing."""
+        super().keep_signs()
+        self.sharpness.fill_(-20.0)
 
 
-class NoPpmi(Decision):
+class NoPpmi(DecisionModule):
     """How often the pair itself occurs together does not count."""
 
-    def forward(self, likeness: Tensor, lifted: Tensor, known: Tensor, pair: Tensor, q: int) -> WeighedReasons:
-        """As if no pair occurred together."""
-        return super().forward(likeness, lifted, known, pair * torch.tensor([0.0, 1.0]), q)
+    weights_of_pair = (0.0, 1.0)
+
+    @torch.no_grad()
+    def keep_signs(self) -> None:
+        """Put η, ε or both back to 0."""
+        super().keep_signs()
+        self.pair.mul_(torch.tensor(self.weights_of_pair))
 
 
-class NoSimilarity(Decision):
+class NoSimilarity(NoPpmi):
     """Whether the two terms of the pair occur beside the same terms does not count."""
 
-    def forward(self, likeness: Tensor, lifted: Tensor, known: Tensor, pair: Tensor, q: int) -> WeighedReasons:
-        """As if no terms were alike."""
-        return super().forward(likeness, lifted, known, pair * torch.tensor([1.0, 0.0]), q)
+    weights_of_pair = (1.0, 0.0)
 
 
-class NoPair(Decision):
+class NoPair(NoPpmi):
     """The counts of the pair itself do not count: reasons alone."""
 
-    def forward(self, likeness: Tensor, lifted: Tensor, known: Tensor, pair: Tensor, q: int) -> WeighedReasons:
-        """As if nothing were known of the pair itself."""
-        return super().forward(likeness, lifted, known, torch.zeros_like(pair), q)
+    weights_of_pair = (0.0, 0.0)
 
 
 def _one_seed(
-    graph: Any, view: Any, contrasts: dict[str, PairBatch], seed: int, base: dict[str, Any], again: bool
+    graph: Any, view: Any, contrasts: Contrasts, seed: int, base: dict[str, Any], again: bool
 ) -> Iterator[tuple[str, Figures]]:
     config = Config(**base)
     with one_thread():
         training = _first_stages(graph, view, config, seed)
-        seen = {kind: training.look_at(pairs) for kind, pairs in contrasts.items()}
+        seen = _see(training, contrasts)
 
-        def row(config: Config, kind: type[Decision] = Decision) -> Figures:
+        def row(config: Config, kind: type[DecisionModule] = DecisionModule) -> Figures:
             return _stage_3(training, config, contrasts, seen, seed, kind)
 
         yield "the default model", row(config)
@@ -184,35 +182,31 @@ def _one_seed(
         yield "no PPMI of the pair itself", row(config, NoPpmi)
         yield "no similarity of the pair itself", row(config, NoSimilarity)
         yield "neither: reasons alone", row(config, NoPair)
-        with _without_lift(training):
-            seen = {kind: training.look_at(pairs) for kind, pairs in contrasts.items()}
-            yield "no lift: a triple counts by its score", row(config)
         for name, changes in RETRAINED.items() if again else ():
             changed = config.replace(**changes)
             training = _first_stages(graph, view, changed, seed)
-            seen = {kind: training.look_at(pairs) for kind, pairs in contrasts.items()}
-            yield name, _stage_3(training, changed, contrasts, seen, seed)
+            yield name, _stage_3(training, changed, contrasts, _see(training, contrasts), seed)
+        with _without_lift():
+            training = _first_stages(graph, view, config, seed)
+            yield (
+                "no lift: a triple counts by its score",
+                _stage_3(training, config, contrasts, _see(training, contrasts), seed),
+            )
 
 
 @contextmanager
-def _without_lift(training: StagedTraining) -> Iterator[None]:
-    """Nothing is usual for a term: ŝ = s."""
-    network = training.network
-    ready = network.ready
-
-    def without(*given: Any) -> PreparedRecognition:
-        prepared = ready(*given)
-        return replace(prepared, views=replace(prepared.views, usual=torch.zeros_like(prepared.views.usual)))
-
-    network.ready = without  # type: ignore[method-assign]
-    training._forget()
-    yield
-    del network.ready
-    training._forget()
+def _without_lift() -> Iterator[None]:
+    """All mean scores are 0, so that r̂ = r."""
+    mean_scores = Recognition._mean_scores
+    Recognition._mean_scores = lambda self, facts: np.zeros_like(mean_scores(self, facts))  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Recognition._mean_scores = mean_scores  # type: ignore[method-assign]
 
 
-def _first_stages(graph: Any, view: Any, config: Config, seed: int) -> StagedTraining:
-    training = prepare(graph, view, range(len(view.relations)), config, seed)
+def _first_stages(graph: Any, view: Any, config: Config, seed: int) -> DefaultTraining:
+    training = DefaultTraining(graph, view, range(len(view.relations)), config, seed)
     rng = np.random.default_rng(seed)
     torch.manual_seed(seed)  # dropout
     for number in range(training.rounds):
@@ -221,71 +215,65 @@ def _first_stages(graph: Any, view: Any, config: Config, seed: int) -> StagedTra
     return training
 
 
+def _see(training: DefaultTraining, contrasts: Contrasts) -> dict[str, dict[int, Sight]]:
+    prepared = training._prepared(-1)
+    return {
+        kind: {target: sight(prepared, pairs) for target, pairs in by_target.items()}
+        for kind, by_target in contrasts.items()
+    }
+
+
+@torch.no_grad()
 def _stage_3(
-    training: StagedTraining,
+    training: DefaultTraining,
     config: Config,
-    contrasts: dict[str, PairBatch],
-    seen: dict[str, PairInputs],
+    contrasts: Contrasts,
+    seen: dict[str, dict[int, Sight]],
     seed: int,
-    kind: type[Decision] = Decision,
+    kind: type[DecisionModule] = DecisionModule,
 ) -> Figures:
     """AUROCs and the effective number of reasons of a fresh stage 3."""
-    network = training.network
-    network.decision = kind(config, training.targets, network.relations, network.decision.opposite)
+    opposite = RelationIndex(training.relations).opposite
+    modules = {target: kind(config, target, opposite[target]) for target in training.targets}
+    training._decisions = modules
     rng = np.random.default_rng([seed, 3])
-    torch.manual_seed(seed)
-    for number in range(training.rounds):
-        if training.is_epoch(number):
-            training.run_round(number, rng)
-    found = [training.dev_logits(target) for target in training.targets]
-    figures = {"AUROC": float(np.mean([roc_auc_score(label, logit) for logit, label in found]))}
-    with torch.no_grad():
-        for name, pairs in contrasts.items():
-            figures[name] = _macro(
-                pairs, lambda rows, target, name=name: training.logits_of(seen[name], rows, target).numpy()
-            )
-    counts = [_effective(training, target) for target in training.targets]
+    with torch.enable_grad():
+        for number in range(training.rounds):
+            if training.is_epoch(number):
+                training.run_round(number, rng)
+    dev = [training.dev_logits(target) for target in training.targets]
+    figures = {"AUROC": float(np.mean([roc_auc_score(label, logit) for logit, label in dev]))}
+    for name, pairs in contrasts.items():
+        scores = [
+            roc_auc_score(pairs[target].label, module(*seen[name][target]).numpy())
+            for target, module in modules.items()
+        ]
+        figures[name] = float(np.mean(scores))
+    prepared = training._prepared(-1)
+    counts = [_effective(prepared, module, training.sampler.dev[target]) for target, module in modules.items()]
     return {**figures, "effective reasons": float(np.mean(counts))}
 
 
-def _macro(pairs: PairBatch, score: Callable[[np.ndarray, int], np.ndarray]) -> float:
-    """Mean AUROC over relations; ``score`` is given rows of the pairs and their relation."""
-    found = []
-    for target in np.unique(pairs.target).tolist():
-        rows = np.flatnonzero(pairs.target == target)
-        found.append(roc_auc_score(pairs.label[rows], score(rows, target)))
-    return float(np.mean(found))
-
-
-@torch.no_grad()
-def _effective(training: StagedTraining, target: int) -> float:
+def _effective(prepared: PreparedNetwork, module: DecisionModule, dev: PairBatch) -> float:
     """exp of the entropy of the shares of a decision, mean over dev pairs whose logit is above 0."""
-    network, dev = training.network, training.sampler.dev
-    some = np.flatnonzero(dev.target == target)[:MEASURED]
-    head, tail = (torch.from_numpy(end[some]) for end in (dev.head, dev.tail))
-    ready = network.ready(torch.from_numpy(training.sampler.candidates), training.knowledge.facts)
-    weighed = network(head, tail, target, ready, training.knowledge).weighed
-    n, c = network.decision.reasons, weighed.contribution
-    parts = [c.gather(1, at[:, :n]) for at in (weighed.strongest_for, weighed.strongest_against)]
-    shares = torch.cat([parts[0].clamp(min=0), -parts[1].clamp(max=0)], 1)[weighed.logit > 0]
-    shares = shares / shares.sum(1, keepdim=True).clamp(min=1e-12)
-    return float((-(shares * shares.clamp(min=1e-12).log()).sum(1)).exp().mean())
+    decision = decide(module.weights(), prepared.view(dev.head[:MEASURED], dev.tail[:MEASURED]), module.reasons)
+    n, c = module.reasons, decision.contribution
+    best, worst = (np.take_along_axis(c, at[:, :n], 1) for at in (decision.strongest_for, decision.strongest_against))
+    shares = np.concatenate([best.clip(min=0), -worst.clip(max=0)], 1)[decision.logit > 0]
+    shares = shares / shares.sum(1, keepdims=True).clip(min=1e-12)
+    return float(np.exp(-(shares * np.log(shares.clip(min=1e-12))).sum(1)).mean())
 
 
-@torch.no_grad()
-def _recognition(training: StagedTraining, contrasts: dict[str, PairBatch]) -> Figures:
-    network = training.network
-    head, tail = network.recognition.all_towers(network.recall.term)
-    views, figures = network.recognition.views(network.recognition.mix(head), tail, training.knowledge.facts), {}
-    for name, pairs in {"AUROC": training.sampler.dev, **contrasts}.items():
-
-        def score(rows: np.ndarray, target: int, pairs: PairBatch = pairs) -> np.ndarray:
-            head, tail = pairs.head[rows], pairs.tail[rows]
-            ends = torch.from_numpy(head), torch.from_numpy(tail)
-            scores = network.recognition.scores(views, *ends, *features(training.knowledge, head, tail))
-            return scores[:, target].numpy()
-
-        figures[name] = _macro(pairs, score)
+def _recognition(training: DefaultTraining, contrasts: Contrasts) -> Figures:
+    recognition, figures = training._prepared(-1).recognition, {}
+    for name, by_target in {"AUROC": training.sampler.dev, **contrasts}.items():
+        scores = [
+            roc_auc_score(
+                pairs.label, recognition.scores(pairs.head, pairs.tail[:, None], training.knowledge)[:, 0, target]
+            )
+            for target, pairs in by_target.items()
+        ]
+        figures[name] = float(np.mean(scores))
     return {**figures, "effective reasons": float("nan")}
 
 

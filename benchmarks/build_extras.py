@@ -19,7 +19,7 @@ COPIES = ("keep", "drop")
 
 def records(plan: dict[str, Any], order: bool) -> dict[str, Any]:
     """Build the graph of coded records."""
-    from cogstage.graph.build import build_graph
+    from cogstage.graph.build import build_folder
     from cogstage.graph.options import BuildOptions
 
     with tempfile.TemporaryDirectory() as temporary:
@@ -27,13 +27,13 @@ def records(plan: dict[str, Any], order: bool) -> dict[str, Any]:
         order_in_time.write_hospital(order_in_time.Plan(**plan), folder)
         options = BuildOptions(unit="patient-window", window=None, per="patient", order=order)
         with measured() as took:
-            built = build_graph(folder / "records.csv", folder / "graph", options=options)
+            built = build_folder(folder / "records.csv", folder / "graph", options=options)
     return {**took, "edges": built.edges, "documents": built.documents}
 
 
 def notes(plan: dict[str, Any], copied: int, copies: str) -> dict[str, Any]:
     """Build the graph of notes; one of each patient's is copied forward so many times."""
-    from cogstage.graph.build import build_graph
+    from cogstage.graph.build import build_folder
     from cogstage.graph.options import BuildOptions
 
     made = hospital.Hospital(hospital.Plan(**plan))
@@ -49,7 +49,7 @@ def notes(plan: dict[str, Any], copied: int, copies: str) -> dict[str, Any]:
         (folder / "lexicon.tsv").write_text("\n".join(["term\tconcept\ttype", *lines]) + "\n", encoding="utf-8")
         options = BuildOptions(unit="document", copies=copies)  # type: ignore[arg-type]
         with measured() as took:
-            built = build_graph(folder / "notes.jsonl", folder / "graph", folder / "lexicon.tsv", options)
+            built = build_folder(folder / "notes.jsonl", folder / "graph", folder / "lexicon.tsv", options)
     return {**took, "edges": built.edges, "documents": built.documents}
 
 

@@ -38,7 +38,7 @@ def main(argv: list[str] | None = None) -> None:
     options.add_argument("--model", type=Path, nargs="+", default=[], help="Model folders.")
     options.add_argument("--split", choices=("dev", "test"), default="dev")
     asked = options.parse_args(argv)
-    graph, data, models = _inputs(asked)
+    graph, data, models = inputs(asked)
     begun = time.perf_counter()
     pairs = populations(graph, data, asked.split)
     rows, by_relation = [], []
@@ -67,7 +67,8 @@ def _averages(models: list[dict[str, dict[str, float]]], relation: str) -> dict[
     return {title: float(np.mean([model[relation][name] for model in models])) for name, title in names.items()}
 
 
-def _inputs(asked: Any) -> tuple[Any, Any, list[tuple[str, Any]]]:
+def inputs(asked: Any) -> tuple[Any, Any, list[tuple[str, Any]]]:
+    """The graph, the data set and the named models; small planted ones without ``--graph``."""
     from cogstage.estimator import CogStage
 
     if asked.graph is not None:

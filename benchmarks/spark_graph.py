@@ -34,12 +34,12 @@ from benchmarks.literature_graph import sample, smaller_lexicon
 
 def build(documents: str, lexicon: str, out: str, engine: str, master: str) -> dict[str, Any]:
     """One build; the time is that of the build alone."""
-    from cogstage.graph.build import build_graph
+    from cogstage.graph.build import build_folder
     from cogstage.graph.options import BuildOptions
 
     options = BuildOptions(min_count=5, keep_context=True)
     with measured() as took:
-        built = build_graph(documents, out, lexicon, options, engine=engine, master=master)
+        built = build_folder(documents, out, lexicon, options, engine=engine, master=master)
     return {**took, "nodes": built.nodes, "edges": built.edges}
 
 

@@ -72,13 +72,16 @@ def python_page() -> str:
     for name in sorted(cogstage.__all__, key=str.lower):
         thing = getattr(cogstage, name)
         lines += [f"## {name}", ""]
-        if not callable(thing):
+        if inspect.ismodule(thing):
+            lines += [*_prose(thing), *_sections(inspect.getdoc(thing) or "")]
             continue
         if not (inspect.isclass(thing) and issubclass(thing, Exception)):
             lines += ["```text", _wrapped(f"cogstage.{name}{_signature(thing)}"), "```", ""]
         lines += [*_prose(thing), *_sections(inspect.getdoc(thing) or "")]
         if inspect.isclass(thing):
-            members = [(key, value) for key, value in vars(thing).items() if not key.startswith("_")]
+            own = [base for base in thing.__mro__ if base.__module__.startswith("cogstage")]
+            named = {key: value for base in own for key, value in vars(base).items() if not key.startswith("_")}
+            members = [(key, next(vars(base)[key] for base in own if key in vars(base))) for key in named]
             properties = [(key, value) for key, value in members if isinstance(value, (property, cached_property))]
             methods = [(key, getattr(value, "__func__", value)) for key, value in members if _is_method(value)]
             lines += ["**Properties**", ""] if properties else []

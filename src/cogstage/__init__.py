@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cogstage.artefact import software_version
+    from cogstage.data import embedded
     from cogstage.errors import CogstageError, LeakageError, UsageError
     from cogstage.estimator import CogStage
     from cogstage.evaluation.compare import compare
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from cogstage.knowledge.table import facts_from_table
     from cogstage.knowledge.umls import facts_from_umls
     from cogstage.rationale.corrections import Corrections
-    from cogstage.rationale.discover import discover
     from cogstage.rationale.filters import Filter
+    from cogstage.rationale.predictions import Predictions
     from cogstage.rationale.record import Prediction, Reason
 
 # Waiting threads should sleep, not spin. OpenMP and OpenBLAS read these variables when torch and numpy are loaded.
@@ -48,13 +49,13 @@ _HOMES = {
     "Graph": "cogstage.graph.cooccurrence",
     "LeakageError": "cogstage.errors",
     "Prediction": "cogstage.rationale.record",
+    "Predictions": "cogstage.rationale.predictions",
     "PrivacyOptions": "cogstage.graph.options",
     "Reason": "cogstage.rationale.record",
     "UsageError": "cogstage.errors",
     "build_dataset": "cogstage.knowledge.build",
     "build_graph": "cogstage.graph.build",
     "compare": "cogstage.evaluation.compare",
-    "discover": "cogstage.rationale.discover",
     "evaluate": "cogstage.evaluation.evaluate",
     "facts_from_omop": "cogstage.knowledge.omop",
     "facts_from_table": "cogstage.knowledge.table",
@@ -75,13 +76,14 @@ __all__ = [
     "Graph",
     "LeakageError",
     "Prediction",
+    "Predictions",
     "PrivacyOptions",
     "Reason",
     "UsageError",
     "build_dataset",
     "build_graph",
     "compare",
-    "discover",
+    "embedded",
     "evaluate",
     "facts_from_omop",
     "facts_from_table",
@@ -92,6 +94,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "embedded":
+        return import_module("cogstage.data.embedded")
     if name not in _HOMES:
         raise AttributeError(f"module 'cogstage' has no attribute '{name}'")
     return getattr(import_module(_HOMES[name]), name)

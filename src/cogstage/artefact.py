@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import shutil
 import tempfile
 import time
@@ -33,8 +34,11 @@ FORMAT_VERSION = 1
 REPORT = "REPORT.md"
 LIVE = re.compile(r"\.sqlite(-\w+)?$")  # databases change while they are used, so they have no fixed hash
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FULL_WORDS = re.compile(  # of Arrow, safetensors, shutil, numpy and tempfile, whose errors carry no number
+    r"No space left|File too large|os error (27|28|122)\b|\d requested and \d+ written|No usable temporary directory"
+)
 NO_VERIFY = "COGSTAGE_NO_VERIFY"  # environment variable: folders are read without checking their hashes
-FULL_DISK = "no space left on the disk; free some and run the command again"
+FULL_DISK = "no space left on the disk, or a limit on the size of files; free some and run the command again"
 PATIENCE = 20.0  # seconds that a reader waits for a folder that is being replaced
 T = TypeVar("T")
 
@@ -89,21 +93,19 @@ def one_line_if_full(path: Path) -> Iterator[None]:
     except CogstageError:
         raise
     except Exception as error:
-        if _disk_is_full(error, path):
+        if disk_is_full(error):
             raise CogstageError(f"{path}: {FULL_DISK}") from error
         raise
 
 
-def _disk_is_full(error: Exception, path: Path) -> bool:
-    if isinstance(error, OSError) and error.errno in FULL:
-        return True
-    if "No space left" in str(error) or "os error 28" in str(error):
-        return True
-    if not (isinstance(error, OSError) and error.errno is None):
-        return False
-    with suppress(OSError):  # numpy only says how many items it could not write
-        return shutil.disk_usage(path.parent).free < 1 << 20
-    return False
+def disk_is_full(error: Exception) -> bool:
+    """Whether an error means that nothing more can be written, whichever library raised it."""
+    return (isinstance(error, OSError) and error.errno in FULL) or bool(FULL_WORDS.search(str(error)))
+
+
+def _hidden_name(path: Path) -> Path:
+    """A new name beside ``path``, for what is being written. Modes of files under it follow the user's umask."""
+    return path.parent / f".{path.name}.{secrets.token_hex(6)}"
 
 
 @contextmanager
@@ -113,18 +115,18 @@ def new_file(path: Path, mode: int = 0o644, durable: bool = True) -> Iterator[Pa
     With ``durable=False``, file and folder are not synced to disk, and the file may be lost in a power cut.
     """
     with one_line_if_full(path):
+        temporary = _hidden_name(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
         except OSError as error:
             if error.errno in FULL:
                 raise
             raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
-        os.close(descriptor)
-        temporary = Path(name)
         try:
+            allowed = temporary.stat().st_mode
             yield temporary
-            os.chmod(temporary, mode)
+            os.chmod(temporary, allowed)  # some libraries make a file of their own
             if durable:
                 sync_to_disk(temporary)
             os.replace(temporary, path)
@@ -181,11 +183,11 @@ def new_folder(
     path = Path(path)
     check_target(path, kind)
     with lock_folder(path), one_line_if_full(path):
+        temporary = _hidden_name(path)
         try:
-            temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+            temporary.mkdir(0o755)
         except OSError as error:
             raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
-        os.chmod(temporary, 0o755)
         try:
             yield temporary
             finish_folder(temporary, path, kind, made_with, report)

@@ -20,8 +20,10 @@ SplitKind = Literal["random", "cold-head", "cold-tail", "time"]
 SplitName = Literal["train", "dev", "test"]
 World = Literal["open", "closed"]
 Preset = Literal["default", "paper"]
+PlantedBias = Literal["none", "overcalls", "undercalls"]
 ProtocolName = Literal["sets", "crossover"]
 JudgedBy = Literal["all", "first"]
+FrameLibrary = Literal["pandas", "polars", "pyarrow"]
 OutputFormat = Literal["text", "markdown", "latex", "html", "jsonl"]
 
 

@@ -17,8 +17,9 @@ from typing import IO, Any, AnyStr, Protocol
 import pyarrow as pa
 
 from cogstage.errors import CogstageError, UsageError
+from cogstage.frames import Frame
 
-Paths = str | Path | Sequence[str | Path]  # files, folders or glob patterns
+Paths = str | Path | Frame | Sequence[str | Path]  # files, folders or glob patterns; public functions take frames
 COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 ARCHIVE = ".zip"
 _MAGIC = {b"\x1f\x8b": ("gzip", ".gz"), b"\x28\xb5\x2f\xfd": ("zstd", ".zst"), b"PK\x03\x04": ("zip", ".zip"),
@@ -39,10 +40,17 @@ class Reports(Protocol):
         """Raise an error, or skip and count the row."""
 
 
+def listed(paths: Paths) -> list[str | Path]:
+    """The paths as a list."""
+    if isinstance(paths, Frame):
+        raise UsageError(f"expected the path of a file, not a table ({type(paths).__name__})")
+    return [paths] if isinstance(paths, (str, Path)) else list(paths)
+
+
 def expand(paths: Paths) -> list[Path]:
     """Files behind a path, several paths, or globs, in a stable order; a path that is not there is an error."""
     found: list[Path] = []
-    for entry in [paths] if isinstance(paths, (str, Path)) else paths:
+    for entry in listed(paths):
         path = Path(entry)
         if path.exists() or archive_of(path) is not None:
             found.append(path)

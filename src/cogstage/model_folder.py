@@ -43,7 +43,7 @@ from cogstage.triples import TripleIndex, Triples, usual_types
 VOCABULARY = "vocabulary.parquet"
 ORDER = "order.safetensors"  # where the graph has order in time
 EXAMPLES = "examples.arrow"  # of counted pairs, where the graph keeps any
-CHECKPOINT, CHECKPOINT_FILE = "checkpoint", "state.safetensors"  # of a training that is not finished
+CHECKPOINT = "checkpoint"  # of a training that is not finished
 MODEL_VERSION = 7  # 6: one score per relation
 DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "BOOL": "?"}  # of safetensors
 FILES = (
@@ -320,4 +320,4 @@ def _only_checkpoint(path: Path) -> bool:
     if inside != [CHECKPOINT]:
         return False
     parts = [path / CHECKPOINT, *(entry for entry in (path / CHECKPOINT).iterdir() if entry.is_dir())]
-    return any((part / CHECKPOINT_FILE).exists() and is_artefact(part, "checkpoint") for part in parts)
+    return any(is_artefact(part, "checkpoint") for part in parts)

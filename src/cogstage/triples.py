@@ -5,7 +5,7 @@ Throughout, relations 0..R-1 are those of the data set and R..2R-1 their inverse
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,7 +101,7 @@ class TripleIndex:
         tails: np.ndarray = self.other[self.table[:-1, relation] & (self.folds[:-1] != _fold(hidden))]
         return tails
 
-    def holders(self, relation: int, tails: np.ndarray, hidden: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def heads_of(self, relation: int, tails: np.ndarray, hidden: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The heads of a relation's known triples with these tails: heads (n,), positions within ``tails`` (n,)."""
         inverse = (relation + self.relations) % (2 * self.relations)
         begin, length = self.start[tails], np.diff(self.start)[tails]
@@ -120,7 +120,7 @@ class TripleIndex:
         """An index of these triples and further ones, without folds."""
         return TripleIndex(Triples.join([self.triples(), triples]), self.relations, self.nodes)
 
-    def joined(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
+    def has_relation(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
         """Whether each pair holds any relation in either direction."""
         return self._rows(head, tail) < len(self._keys)
 
@@ -162,6 +162,10 @@ class UsualTypes:
         share = self._head_share[relation, : len(self._names)]
         order = np.argsort(-share, kind="stable")
         return {self._names[n]: float(share[n]) for n in order if share[n] and share[n] >= USUAL_SHARE}
+
+    def kinds(self, names: Iterable[str]) -> np.ndarray:
+        """The numbers of types in :attr:`kind`, and that of terms without a type."""
+        return np.array([*(self._names.index(name) for name in names), len(self._names)], np.int64)
 
     def fit(self, head: int, relation: int, tail: int) -> bool | None:
         """Whether the types of a triple's ends are usual for its relation; None if one has no type."""

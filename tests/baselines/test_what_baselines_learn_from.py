@@ -14,10 +14,10 @@ from cogstage.baselines.edge_weights import edge_matrix
 from cogstage.baselines.encoders.line import EdgeTraining, LineEncoder
 from cogstage.baselines.encoders.repel import RepelEncoder
 from cogstage.baselines.encoders.svd import SvdEncoder
-from cogstage.baselines.fresh import CoOccurring, FreshTraining
+from cogstage.baselines.fresh import FreshMethod, FreshTraining
 from cogstage.knowledge.dataset import Dataset, Pairs
 from cogstage.training.sampling import TripleBatch
-from cogstage.triples import Triples, usual_types
+from cogstage.triples import Triples
 
 
 def turned(pairs: Pairs) -> Pairs:
@@ -116,22 +116,34 @@ def test_svd_weighs_by_the_root_of_the_singular_values(power: float) -> None:
     assert np.allclose(vectors[:, :2] @ vectors[:, :2].T, gram, atol=1e-2)
 
 
-def test_co_occurring_negatives_are_edges_that_no_training_fact_joins() -> None:
+def test_the_fresh_form_learns_from_the_batches_of_recognition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Typed negatives, co-occurring pairs and facts of other relations; the weight is that of one score."""
     graph, data = planted(Plan(relations=3))
-    view, facts = data.for_fitting(), data.facts("train")
-    types = usual_types(graph.vocabulary.type, facts, len(data.relations))
-    together, rng = CoOccurring(graph, view, types), np.random.default_rng(0)
-    drawn = together.draw(np.repeat([0, 1, 2], 400), rng)
-    known = {frozenset(pair) for pair in zip(facts.head.tolist(), facts.tail.tolist(), strict=True)}
+    batches: list[TripleBatch] = []
+    loss = FreshMethod._loss
+
+    def recorded(self, modules, batch, dropout):  # type: ignore[no-untyped-def]
+        batches.append(batch)
+        return loss(self, modules, batch, dropout)
+
+    monkeypatch.setattr(FreshMethod, "_loss", recorded)
+    method = resolver.resolve("svd+distmult+fresh", {"dimension": 8}, {"training": Training(rate=0.01)})
+    method.training = FreshTraining(batch=64, epochs=1, weight_decays=(0.01,), dropouts=(0.0,))
+    method.fit(graph, data.for_fitting(), "all", 0)
+    facts = data.facts("train")
+    known = set(zip(facts.head.tolist(), facts.relation.tolist(), facts.tail.tolist(), strict=True))
+    pairs = {frozenset((h, t)) for h, _, t in known}
     edges = {frozenset(pair) for pair in zip(graph.source.tolist(), graph.target.tolist(), strict=True)}
-    assert len(drawn) == 1200
-    for head, relation, tail in drawn.tolist():
-        own = facts.relation == relation
-        assert frozenset((head, tail)) in edges - known
-        assert head in facts.head[own]
-        assert tail in facts.tail[own]
-    batch = TripleBatch(np.array([[1, 0, 2]]), np.ones(1, np.float32), np.ones(1, np.float32))
-    whole = together.add(batch, np.zeros(5), rng)
-    assert whole.label.tolist() == [1, 0, 0, 0, 0, 0]
-    assert whole.weight.tolist() == [1] * 6
-    assert set(whole.triples[:, 1].tolist()) == {0}
+    triples, label, weight = (
+        np.concatenate([getattr(batch, name) for batch in batches]) for name in ("triples", "label", "weight")
+    )
+    assert {tuple(row) for row in triples[label == 1].tolist()} == known
+    negatives = [tuple(row) for row in triples[label == 0].tolist()]
+    assert not known & set(negatives)
+    of_others = [frozenset((h, t)) in pairs for h, _, t in negatives]
+    assert sum(of_others) > 0.5 * len(known)
+    heavy = [w == 1 for w in weight[label == 0]]
+    assert all(one for one, other in zip(heavy, of_others, strict=True) if other)
+    together = [pair for pair, one, other in zip(negatives, heavy, of_others, strict=True) if one and not other]
+    assert len(together) > 0.05 * len(known)
+    assert all(frozenset((h, t)) in edges for h, _, t in together)

@@ -135,7 +135,7 @@ TEXTS = {
     "Spanish": "La paciente no presenta fiebre ni tos y fue vista en la consulta por el dolor de su pierna.",
     "French": "La patiente ne présente pas de fièvre et elle est vue dans le service pour une toux sur une année.",
     "Italian": "La paziente non ha febbre ed è stata vista nella clinica per il dolore della gamba con una tosse.",
-    "Portuguese": "O paciente não apresenta febre e foi visto na consulta com uma dor no braço do lado, sem tosse.",
+    "Portuguese": "O paciente não apresenta febre e foi visto na consulta com uma dor no braço esquerdo, sem tosse.",
     "Chinese or Japanese": "患者没有发热，但有咳嗽和头痛。患者过去有糖尿病和高血压病史。",
     "Cyrillic": "Пациент жалуется на головную боль и кашель.",
 }

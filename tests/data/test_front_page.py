@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
+from check_all import check_all
 from typer.testing import CliRunner
 
 import cogstage
@@ -18,16 +19,22 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_lead_somewhere() -> None:
+    check_all(check_links, ((page,) for page in PAGES))
+
+
+def check_links(page: Path) -> None:
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
         if not target.startswith(("http://", "https://", "mailto:")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_python_in_the_pages_parses_and_uses_public_names(page: Path) -> None:
+def test_python_in_the_pages_parses_and_uses_public_names() -> None:
+    check_all(check_python, ((page,) for page in PAGES))
+
+
+def check_python(page: Path) -> None:
     for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.S):
         tree = ast.parse(block)
         names = {

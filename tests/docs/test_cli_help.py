@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
 import typer.main
+from check_all import check_all
 from typer.testing import CliRunner
 
 from cogstage.cli import panels
@@ -33,8 +33,11 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
 EVERY = list(commands(typer.main.get_command(app)))
 
 
-@pytest.mark.parametrize(("path", "command"), EVERY, ids=[" ".join(path) for path, _ in EVERY])
-def test_options_are_described_and_grouped(path: tuple[str, ...], command: Any) -> None:
+def test_options_are_described_and_grouped() -> None:
+    check_all(check_options_are_described_and_grouped, EVERY)
+
+
+def check_options_are_described_and_grouped(path: tuple[str, ...], command: Any) -> None:
     for option in command.params:
         if option.name == "help":
             continue
@@ -45,8 +48,11 @@ def test_options_are_described_and_grouped(path: tuple[str, ...], command: Any) 
     assert not DIALECT.search(command.help)
 
 
-@pytest.mark.parametrize(("path", "command"), EVERY, ids=[" ".join(path) for path, _ in EVERY])
-def test_the_example_is_accepted(path: tuple[str, ...], command: Any) -> None:
+def test_the_example_is_accepted() -> None:
+    check_all(check_the_example_is_accepted, EVERY)
+
+
+def check_the_example_is_accepted(path: tuple[str, ...], command: Any) -> None:
     found = re.search(r"Example: cogstage (.+?)(?:\n\n|$)", f"{command.help}\n\n{command.epilog or ''}", re.S)
     assert found, f"{path} has no example"
     words = shlex.split(found.group(1))
@@ -54,8 +60,11 @@ def test_the_example_is_accepted(path: tuple[str, ...], command: Any) -> None:
     assert command.make_context(path[-1], words[len(path) :]).params  # raises on an unknown or missing option
 
 
-@pytest.mark.parametrize(("path", "command"), EVERY, ids=[" ".join(path) for path, _ in EVERY])
-def test_values_and_defaults_are_shown(path: tuple[str, ...], command: Any) -> None:
+def test_values_and_defaults_are_shown() -> None:
+    check_all(check_values_and_defaults_are_shown, EVERY)
+
+
+def check_values_and_defaults_are_shown(path: tuple[str, ...], command: Any) -> None:
     for option in command.params:
         if option.name == "help" or getattr(option, "is_flag", False):
             continue
@@ -66,8 +75,11 @@ def test_values_and_defaults_are_shown(path: tuple[str, ...], command: Any) -> N
             assert option.show_default, f"{path}: {option.name} hides its default"
 
 
-@pytest.mark.parametrize("path", [path for path, _ in EVERY], ids=[" ".join(path) for path, _ in EVERY])
-def test_help_has_each_panel_once_and_in_order(path: tuple[str, ...]) -> None:
+def test_help_has_each_panel_once_and_in_order() -> None:
+    check_all(check_panels, ((path,) for path, _ in EVERY))
+
+
+def check_panels(path: tuple[str, ...]) -> None:
     shown = CliRunner().invoke(app, [*path, "--help"], env={"COLUMNS": "110"}).output
     headings = re.findall(r"╭─ (.+?) ─", shown)
     assert headings == [heading for heading in ORDER if heading in headings]

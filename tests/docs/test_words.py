@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from check_all import check_all
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
@@ -47,34 +47,27 @@ def prose(text: str) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-@pytest.mark.parametrize(
-    ("sentence", "private"),
-    [
-        ("one negative a positive", True),
-        ("80 bytes a row, in blocks", True),
-        ("12,800 a second with context", True),
-        ("the whole street on the embedded data", True),
-        ("one page a room", True),
-        ("What may leave the house", True),
-        ("one negative per positive", False),
-        ("this is a term of the graph", False),
-        ("a pair holds a relation", False),
-        ("the disk has room", False),
-    ],
-)
-def test_the_rule_itself(sentence: str, private: bool) -> None:
-    assert bool(DIALECT.search(sentence)) is private
+def test_no_private_dialect() -> None:
+    private = (
+        *("one negative a positive", "80 bytes a row, in blocks", "12,800 a second with context", "one page a room"),
+        *("the whole street on the embedded data", "What may leave the house"),
+    )
+    plain = ("one negative per positive", "this is a term of the graph", "a pair holds a relation", "the disk has room")
+    assert [bool(DIALECT.search(sentence)) for sentence in (*private, *plain)] == [True] * 6 + [False] * 4
+    check_all(check_dialect, ((path,) for path in (*PAGES, *CODE)))
 
 
-@pytest.mark.parametrize("path", [*PAGES, *CODE], ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_private_dialect(path: Path) -> None:
+def check_dialect(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     found = [(text.count("\n", 0, match.start()) + 1, match.group()) for match in DIALECT.finditer(text)]
     assert not found
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_prose_is_wrapped_and_code_is_fenced(page: Path) -> None:
+def test_prose_is_wrapped_and_code_is_fenced() -> None:
+    check_all(check_prose, ((page,) for page in PAGES))
+
+
+def check_prose(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     longest = IN_RESULTS if page.parent.name == "results" else LONGEST
     long = []

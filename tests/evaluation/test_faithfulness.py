@@ -81,7 +81,9 @@ def test_figures_are_within_their_bounds_and_complete(model: CogStage) -> None:
     measured = measure_faithfulness(model, data, "may_treat", pairs=64, ks=(1, 5))
     assert measured.pairs > 0
     assert (measured.restated, measured.examined > 0) == (0, True)
-    for name in measured.values:
+    defined = [name for name, value in measured.values.items() if np.isfinite(value).any()]
+    assert {name.split("@")[0] for name in measured.values.keys() - defined} <= {"precision"}  # of few new triples
+    for name in defined:
         low, high = measured.interval(name, replicates=200)
         assert low <= measured.mean(name) + 1e-9
         assert measured.mean(name) <= high + 1e-9
@@ -128,7 +130,7 @@ class Made:
         return np.asarray(kept.sum(1) + kept[:, 0] * kept[:, 1])  # not additive: the best order needs a search
 
     def associations(self) -> tuple[np.ndarray, int]:
-        return np.arange(4)[None], 4
+        return np.arange(4)[None, :, None], 4
 
     def decide_without_association(self, number: np.ndarray) -> np.ndarray:
         return self.decide(np.arange(4) != number[:, None])
@@ -151,11 +153,11 @@ def test_restated_targets_would_be_counted(model: CogStage, monkeypatch: pytest.
     assert count_restated(model, data, "may_treat")[0] == 0
     original = DefaultPredictor.reasons
 
-    def restating(self, head, tail, target, calibration) -> ReasonArrays:  # type: ignore[no-untyped-def]
-        arrays = original(self, head, tail, target, calibration)
+    def restating(self, view, target, calibration) -> ReasonArrays:  # type: ignore[no-untyped-def]
+        arrays = original(self, view, target, calibration)
         share = np.zeros_like(arrays.share)
         share[:, 0] = 1.0
-        full = {"head": head[:, None], "tail": tail[:, None], "relation": target}
+        full = {"head": view.head[:, None], "tail": view.tail[:, None], "relation": target}
         wide = {name: np.broadcast_to(value, share.shape) for name, value in full.items()}
         return replace(arrays, share=share, **wide)
 
@@ -195,7 +197,7 @@ def test_jaccard() -> None:
 
 def test_a_model_agrees_with_itself_and_chance_is_lower(model: CogStage) -> None:
     _, data = small_data()
-    same = stability([model, model], data, "may_treat", pairs=40)
+    same = stability([model, model], data, "may_treat", k=1, pairs=40)  # few triples are recognised
     assert same.jaccard == 1.0
     assert same.chance < 1.0
     with pytest.raises(UsageError, match="at least two"):

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from cogstage.corpus.lexicon import Entry, Lexicon
 from cogstage.errors import CogstageError, UsageError
-from cogstage.graph.build import build_graph
+from cogstage.graph.build import build_folder, build_graph
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.engines.local import LocalEngine
 from cogstage.graph.options import WINDOWS, BuildOptions, parse_lag, parse_size, parse_until, parse_window
@@ -126,7 +126,7 @@ def test_build_equals_a_count_by_hand(
         with pytest.raises(CogstageError, match=r"but no edges: no (two occur in one|patient has two)"):
             build_graph(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, options, memory=memory)
         return
-    built = build_graph(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, options, memory=memory)
+    built = build_folder(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, options, memory=memory)
     assert content(tmp_path / "graph") == (nodes, edges)
     assert (built.nodes, built.edges, built.documents) == (len(nodes), len(edges), len(some))
     assert not list(tmp_path.glob(".graph*"))
@@ -252,7 +252,8 @@ def test_coded_records_are_counted_in_patient_windows_by_default(tmp_path: Path)
     (tmp_path / "records.csv").write_text(rows[: rows.index("2,2020")].replace("01,I10", "02,I10"), encoding="utf-8")
     with pytest.raises(CogstageError, match="in one window of 1 days; use a larger `window`"):
         build_graph(tmp_path / "records.csv", tmp_path / "none")
-    (tmp_path / "records.csv").write_text(rows.replace("2,2020-03", "3,2020-03"), encoding="utf-8")
+    others = "4,2020-01-01,Z10\n5,2020-01-01,Z10\n"
+    (tmp_path / "records.csv").write_text(rows.replace("2,2020-03", "3,2020-03") + others, encoding="utf-8")
     options = Options(suppress_below=2, window=None)
     with pytest.raises(CogstageError, match="lower `suppress_below`"):
         build_graph(tmp_path / "records.csv", tmp_path / "none", options=options)
@@ -346,7 +347,7 @@ def test_bad_rows_end_the_build_or_are_counted(tmp_path: Path, row: str, message
     assert {path.name: path.read_bytes() for path in (tmp_path / "graph").iterdir()} == before
     assert not list(tmp_path.glob(".graph*"))
     bad = BadRows(skip=True)
-    built = build_graph(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, options, bad=bad)
+    built = build_folder(tmp_path / "notes.jsonl", tmp_path / "graph", LEXICON, options, bad=bad)
     assert (bad.count, built.skipped, built.documents) == (1, 1, 1)
     assert Graph.load(tmp_path / "graph").made_with["skipped"] == 1
 

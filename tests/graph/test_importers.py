@@ -254,6 +254,40 @@ def test_plain_values_come_back(tmp_path_factory: pytest.TempPathFactory, value:
     assert read_plain_pickle(path) == value
 
 
+def shared(kind: type, depth: int = 40) -> object:
+    """A small file, and a text of 2 to the power of ``depth`` letters if anybody writes it out or hashes it."""
+    value: object = kind([0])
+    for _ in range(depth):
+        value = kind([value, value])
+    return value
+
+
+@pytest.mark.parametrize(
+    ("near", "said"),
+    [
+        ({1: [(2, 1)], 2: [shared(list)]}, "holds a list, not"),
+        ({1: [(2, 1)], 2: [(shared(tuple), 1)]}, "holds a tuple, not"),
+        ({1: [(2, 1)], 2: [([], 1)]}, "holds a tuple, not"),
+        ({1: [(2, 1)], 2: shared(tuple)}, "holds a tuple, not"),
+        (dict.fromkeys(range(6000), tuple((n, 1) for n in range(6000))), "more entries than bytes"),
+    ],
+)
+def test_what_is_shared_in_a_pickle_is_not_written_out(tmp_path: Path, near: object, said: str) -> None:
+    file = dump(tmp_path / "g.pkl", near)
+    assert file.stat().st_size < 100_000
+    with pytest.raises(CogstageError, match=said):
+        import_xmedrela(file)
+
+
+@pytest.mark.parametrize("value", [shared(list), shared(tuple), {}, None, []])
+def test_names_and_concepts_of_a_pickle_are_texts(tmp_path: Path, value: object) -> None:
+    near = dump(tmp_path / "g.pkl", {1: [(2, 4)], 2: [(1, 4)]})
+    mapping = dump(tmp_path / "m.pkl", {1: value})
+    for files in ((near, mapping), (near, None, mapping)):
+        with pytest.raises(CogstageError, match="neither a text nor a list of texts"):
+            import_xmedrela(*files)
+
+
 def test_pickles_that_are_broken_or_shaped_otherwise(tmp_path: Path) -> None:
     for content in (b"", b"hello", pickle.dumps({1: [(2, 1.0)]})[:-4], b"\x80\x04\x8c\xff", b"\x80\x05N0N0."):
         (tmp_path / "g.pkl").write_bytes(content)

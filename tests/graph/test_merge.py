@@ -158,7 +158,7 @@ def test_other_options_are_refused_before_anything_is_counted(tmp_path: Path, mo
     windows = BuildOptions(unit="patient-window", window=None)
     build_graph(files[0], tmp_path / "g", LEXICON, windows)
     with monkeypatch.context() as patch:
-        patch.setattr("cogstage.graph.merge.build_graph", lambda *_, **__: pytest.fail("it was counted"))
+        patch.setattr("cogstage.graph.merge.build_folder", lambda *_, **__: pytest.fail("it was counted"))
         with pytest.raises(UsageError, match="window ever, the new documents with 1d"):
             add_documents(tmp_path / "g", files, tmp_path / "g", LEXICON)
         with pytest.raises(UsageError, match=r"roll_up None, the new documents with parents\.tsv"):

@@ -145,9 +145,7 @@ def test_types_of_the_tree(trees: list[str], type: str) -> None:
     assert type_of_trees(trees) == type
 
 
-def test_the_command_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     write_mesh(tmp_path / "mesh")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as ended:

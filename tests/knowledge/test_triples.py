@@ -35,7 +35,7 @@ def test_membership_equals_a_set_with_and_without_a_hidden_fold(
     np.testing.assert_array_equal(index.contains(head, relation, tail, hidden), expected)
     np.testing.assert_array_equal(index.relations_of(head[:, 0], tail[:, 0], hidden), np.moveaxis(expected, 1, 2))
     if hidden is None:
-        np.testing.assert_array_equal(index.joined(head[:, 0], tail[:, 0]), expected.any(axis=1))
+        np.testing.assert_array_equal(index.has_relation(head[:, 0], tail[:, 0]), expected.any(axis=1))
         assert len(index) == len(set(facts))
 
 
@@ -62,7 +62,7 @@ def test_tails_of_a_relation_and_who_holds_it_with_them(
     tails = index.tails(relation, hidden)
     assert sorted(tails.tolist()) == sorted(t for _, t in known)
     asked = np.append(tails, [0, 0])
-    heads, position = index.holders(relation, asked, hidden)
+    heads, position = index.heads_of(relation, asked, hidden)
     found = sorted(zip(heads.tolist(), position.tolist(), strict=True))
     assert found == sorted((h, n) for n, t in enumerate(asked.tolist()) for h, other in known if other == t)
 

@@ -34,4 +34,4 @@ def test_a_batch_answers_as_single_questions(model: CogStage, side: str) -> None
     assert together[:300] == pytest.approx(alone, abs=1e-6)
     first = {}
     for h, t, p in zip(heads.tolist(), tails.tolist(), together.tolist(), strict=True):
-        assert first.setdefault((h, t), p) == p
+        assert first.setdefault((h, t), p) == pytest.approx(p, abs=1e-6)

@@ -101,7 +101,7 @@ def test_every_fold_has_vectors_of_its_own_that_know_nothing_of_its_facts(small:
     graph, dataset = small
     config = Config(dimension=8, tower=8, folds=3)
     training = DefaultTraining(graph, dataset.for_fitting(), [0], config, 0)
-    unit, relations = unit_rows(graph.ppmi()), len(dataset.relations)
+    unit, relations = unit_rows(graph.ppmi().astype(np.float32)), len(dataset.relations)
     seen = []
     for fold, fact_vectors in training._fact.items():
         facts = training.sampler.facts(fold)
@@ -131,4 +131,5 @@ def vectors_of_both(graph: Graph, dataset: Dataset, config: Config) -> np.ndarra
     table, _ = fact_columns(
         np.stack([facts.head, facts.relation, facts.tail], 1), len(dataset.relations), graph.n_nodes
     )
-    return vectors(with_facts(unit_rows(graph.ppmi()), table, config.fact_weight), config.dimension, 0)
+    unit = unit_rows(graph.ppmi().astype(np.float32))
+    return vectors(with_facts(unit, table, config.fact_weight), config.dimension, 0)

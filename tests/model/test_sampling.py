@@ -124,10 +124,13 @@ def test_weights_of_a_batch(small: World) -> None:
             assert (head, relation, tail) not in facts
             assert (head, tail) in known
         weights = batch.related_weight[unrelated]
-        assert set(np.unique(weights).tolist()) == {RANDOM_WEIGHT, float(np.float32(1 / (1 + fresh)))}
-        random = weights == RANDOM_WEIGHT
-        assert 0.8 * count < random.sum() <= count
-        assert 0.8 * count < weights[~random].sum() <= count + 1e-3
+        share = float(np.float32(1 / (1 + fresh)))
+        assert set(np.unique(weights).tolist()) == {RANDOM_WEIGHT, share, 1.0}
+        assert 0.8 * count < (weights == RANDOM_WEIGHT).sum() <= count
+        assert 0.8 * count < weights[weights == share].sum() <= count + 1e-3
+        together = batch.triples[unrelated][weights == 1.0]
+        assert 0 < len(together) <= round(Config().co_occurring * count)
+        assert (sampler.counts.counts(together[:, 0], together[:, 2]) > 0).all()
         assert np.array_equal(batch.weight, np.maximum(batch.related_weight, batch.contrast_weight))
         half = batch[np.arange(0, len(batch), 2)]
         assert np.array_equal(half.contrast_weight, batch.contrast_weight[::2])

@@ -133,7 +133,8 @@ class Literal:
                 j = facts[((2 * s + 1) * len(facts)) // (2 * self.sample)][2]
                 first, r, second = self.forward(k, i, j)
                 both = self.bilinear("related", r, first, second), self.bilinear("contrast", r, first, second)
-                scores.append(phi(cut(self.join(*both))))
+                known = (first, r, second) in self.facts
+                scores.append(phi(6.0 if known else cut(self.join(*both))))
             self.means[k, i] = sum(scores) / len(scores)
         return self.means[k, i]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,10 +15,11 @@ from small_model import small_data
 from cogstage.errors import CogstageError, UsageError
 from cogstage.estimator import CogStage
 from cogstage.rationale.corrections import Correction, Corrections, split_triple
-from cogstage.rationale.discover import discover
+from cogstage.rationale.discover import candidates, discover, left_out_text
 from cogstage.rationale.filters import Filter
 from cogstage.rationale.record import Prediction
 from cogstage.rationale.text import prediction_text
+from cogstage.rationale.wording import negated
 from cogstage.relations import inverse, phrase
 
 PAIRS = (np.array([0, 4, 10, 102]), np.array([1, 7, 133, 5]))
@@ -89,7 +91,9 @@ def test_text_shows_a_sum_that_can_be_added_up(model: CogStage) -> None:
     assert len(numbers) == len(record.reasons) + 4  # baseline, two summands of the pair, the sum
     assert sum(numbers[:-1]) == pytest.approx(numbers[-1], abs=0.0005 * len(numbers) + 1e-9)
     for r in record.reasons:
-        assert f"{r.head.name} {phrase(r.relation)} {r.tail.name}" in text
+        believed = r.known_fact or r.relation_probability >= 0.5
+        words = phrase(r.relation) if believed else negated(r.relation)
+        assert f"{r.head.name} {words} {r.tail.name}" in text
 
 
 def test_corrections_hold_for_every_prediction(model: CogStage, tmp_path) -> None:  # type: ignore[no-untyped-def]
@@ -128,20 +132,42 @@ def test_a_record_from_a_file_cannot_be_asked_again(model: CogStage) -> None:
         record.without(record.reasons[0].triple)
 
 
+def fitting(model: CogStage, relation: str, side: str, given: int) -> list[int]:
+    """Terms of the types that at least 1 % of the relation's facts have opposite a term of this type, facts or not."""
+    types, facts = model.vocabulary.type, model.fitted.facts
+    number = model.all_relations.index(relation)
+    ends = [(h, t) for h, r, t in zip(facts.head, facts.relation, facts.tail, strict=True) if r == number]
+    at = 0 if side == "head" else 1
+    opposite = Counter(types[pair[1 - at]] for pair in ends if types[pair[at]] == types[given])
+    return [n for n, kind in enumerate(types) if opposite[kind] >= 0.01 * len(ends)]
+
+
+def test_discover_ranks_terms_without_facts_of_the_relation(model: CogStage) -> None:
+    everything = {p.head.key for p in discover(model, "may_treat", tail=7, top=1000)}
+    with_facts = {p.head.key for p in discover(model, "may_treat", tail=7, top=1000, with_facts=True)}
+    assert with_facts < everything
+    pool = candidates(model, "may_treat", None, 7)
+    assert {model.vocabulary.term[node] for node in pool.tolist()} == everything
+    assert left_out_text(model, "may_treat", len(pool)) == (
+        f"may treat: {len(pool)} terms ranked; {len(model.vocabulary) - 1 - len(pool)} left out,"
+        " because their types do not fit the relation"
+    )
+
+
 @pytest.mark.parametrize("new_only", [False, True])
 @pytest.mark.parametrize("side", ["head", "tail"])
 def test_discover_equals_ranking_every_candidate(model: CogStage, side: str, new_only: bool) -> None:
     given = 4 if side == "head" else 7
-    pool = [n for n in model.ends("may_treat", "tail" if side == "head" else "head").tolist() if n != given]
+    pool = [n for n in fitting(model, "may_treat", side, given) if n != given]
     heads, tails = ([given] * len(pool), pool) if side == "head" else (pool, [given] * len(pool))
     records = model.predict_batch(heads, tails, "may_treat", 0)
     records = [record for record in records if not (new_only and record.known_fact)]
     order = sorted(records, key=lambda record: (record.verdict == "contradicted", -record.logit))
-    candidates = discover(model, "may_treat", **{side: given}, top=10, new_only=new_only)  # type: ignore[arg-type]
-    assert [record.logit for record in candidates] == pytest.approx([record.logit for record in order[:10]])
-    assert [record.rank for record in candidates] == list(range(1, len(candidates) + 1))
-    assert not any(record.reasons for record in candidates)
-    assert all(record.types_fit for record in candidates)
+    listed = discover(model, "may_treat", **{side: given}, top=10, new_only=new_only)  # type: ignore[arg-type]
+    assert [record.logit for record in listed] == pytest.approx([record.logit for record in order[:10]])
+    assert [record.rank for record in listed] == list(range(1, len(listed) + 1))
+    assert not any(record.reasons for record in listed)
+    assert all(record.types_fit for record in listed)
     every = discover(model, "may_treat", **{side: given}, top=1000, new_only=new_only, drop_contradicted=True)  # type: ignore[arg-type]
     kept = [record.logit for record in order if record.verdict != "contradicted"]
     assert [record.logit for record in every] == pytest.approx(kept)
@@ -156,7 +182,7 @@ def test_discover_refuses_a_term_whose_type_never_stands_there(
     kinds = {model.vocabulary.type[node] for node in heads}
     given = next(node for node in tails.tolist() if model.vocabulary.type[node] not in kinds)
     with monkeypatch.context() as context:
-        context.delattr(CogStage, "profiles")  # nothing is ranked first
+        context.delattr("cogstage.trained_model.TrainedModel.profiles")  # nothing is ranked first
         with pytest.raises(UsageError, match="as head; give it as `tail` instead"):
             discover(model, relation, head=given)
     assert discover(model, relation, tail=given)

@@ -26,7 +26,8 @@ from cogstage.knowledge.build import build_dataset
 from cogstage.knowledge.dataset import Dataset
 from cogstage.knowledge.hold_out import HoldOut
 from cogstage.knowledge.table import facts_from_table
-from cogstage.rationale.exports import kgx, rows_of
+from cogstage.rationale.exports import rows_of
+from cogstage.rationale.kgx import kgx
 from cogstage.rationale.record import Prediction
 from cogstage.rationale.side_effects import discover_effects, use_and_effect
 from cogstage.rationale.text import prediction_text, ranking_text

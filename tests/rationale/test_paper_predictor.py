@@ -113,4 +113,4 @@ def test_the_profile_has_a_column_for_every_target() -> None:
     both = PaperPredictor(nn.ModuleDict({"0": other.networks[str(TARGET)], str(TARGET): network}), predictor.facts)
     head, tail = np.array([1, 2, 3]), np.array([17, 20, 21])
     expected = np.stack([both.logits(head, tail, 0), both.logits(head, tail, TARGET)], 1)
-    np.testing.assert_array_equal(both.profile_logits(head, tail), expected)
+    np.testing.assert_array_equal(both.profile_logits((head, tail)), expected)

@@ -12,7 +12,7 @@ from sample_predictions import HEAD, TAIL, prediction
 
 from cogstage.artefact import to_json
 from cogstage.errors import CogstageError, UsageError
-from cogstage.rationale.exports import export, kgx
+from cogstage.rationale.exports import export
 from cogstage.rationale.filters import Filter
 from cogstage.rationale.record import Prediction
 from cogstage.rationale.schema import prediction_schema
@@ -73,16 +73,6 @@ def test_tsv_and_parquet_hold_the_same_rows(tmp_path: Path) -> None:
     assert len(rows) == len(table) == 6
     assert [row["reason_head"] for row in rows] == [row["reason_head"] or "" for row in table]
     assert list(rows[0]) == list(table[0])
-
-
-def test_kgx_writes_forward_triples_with_biolink_predicates(tmp_path: Path) -> None:
-    nodes, edges = kgx([prediction(3)])
-    assert {node["id"] for node in nodes} == {HEAD.key, TAIL.key}
-    assert edges[0]["predicate"] == "biolink:treats"
-    assert edges[0]["probability"] == prediction(3).probability
-    assert len(json.loads(edges[0]["reasons"])) == 3
-    paths = export([prediction(3)], tmp_path / "kg.tsv", "kgx")
-    assert [path.name for path in paths] == ["kg_nodes.tsv", "kg_edges.tsv"]
 
 
 def test_graphml_and_dot_hold_every_term(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_create_invite_password_report(tmp_path: Path, capsys: pytest.CaptureFix
     assert made["cases"] == 30
     assert study.stat().st_mode & 0o077 == 0
     opened = open_folder(study)
-    assert opened.access.is_password(str(made["administrator_password"]))
+    assert opened.administrators.is_password(str(made["administrator_password"]))
 
     code, out, _ = cogstage(capsys, "study", "invite", study, "Dr A", "Dr B", "--url", "https://s.example.org/")
     assert code == 0
@@ -52,7 +52,7 @@ def test_create_invite_password_report(tmp_path: Path, capsys: pytest.CaptureFix
     assert found.name == "Dr A"
 
     code, out, _ = cogstage(capsys, "study", "admin-password", study, "--generate")
-    assert opened.access.is_password(out.split(": ")[1].strip())
+    assert opened.administrators.is_password(out.split(": ")[1].strip())
     code, out, _ = cogstage(capsys, "study", "report", study, "-o", tmp_path / "report", "--draws", 10, "--json")
     assert code == 0
     assert json.loads(out)["sources"] == ["open", "closed"]
@@ -76,7 +76,7 @@ def test_password_from_standard_input(tmp_path: Path, capsys: pytest.CaptureFixt
     assert done.returncode == 0, done.stderr
     assert "a long password" not in done.stdout
     opened = open_folder(tmp_path / "study")
-    assert opened.access.is_password("a long password")
+    assert opened.administrators.is_password("a long password")
     opened.close()
     done = subprocess.run(command, input="short\n", capture_output=True, text=True)
     assert done.returncode == 2

@@ -15,6 +15,8 @@ from cogstage.study.blind import AnswerError, BlindForm
 from cogstage.study.draw import StudyOptions, draw_study
 from cogstage.study.placement import Placement, place_cases
 from cogstage.study.protocol import study_from_dict
+from cogstage.study.report import build_report
+from cogstage.study.results import analyse
 from cogstage.study.sources import WeightedTriple, read_records, read_source
 
 
@@ -68,6 +70,25 @@ def test_rationales_are_said_forwards_and_once() -> None:
     for case in study.cases:
         shown = [triple.text for triple in case.set_of("open").rationales]
         assert shown == ["aspirin may treat fever", "smoking causes stroke"]
+
+
+def test_only_cases_with_distinct_sets_are_drawn_and_the_others_counted() -> None:
+    """Ten of 30 cases have the same reasons in both sets, in another order or with other weights."""
+    (one, two), labels = sources()
+    alike = dict(list(one.predictions.items())[:10])
+    turned = {
+        pair: replace(entry, reasons=tuple(replace(r, weight=1.5 * r.weight) for r in reversed(entry.reasons)))
+        for pair, entry in alike.items()
+    }
+    closed = replace(two, predictions=two.predictions | turned)
+    study = draw_study([one, closed], labels, StudyOptions(cases=20, repeats=5, per_set=7))
+    assert study.same_sets_left_out == 10
+    assert all(set(c.sets[0].rationales) != set(c.sets[1].rationales) for c in study.cases)
+    assert study_from_dict(json.loads(json.dumps(study.to_dict()))) == study
+    report = build_report(analyse(study, [], draws=10)).markdown()
+    assert "left out because two sources give the same reasons: 10" in report
+    with pytest.raises(UsageError, match=r"share only 20 .*10 more have two sets with the same reasons"):
+        draw_study([one, closed], labels, StudyOptions(cases=21, per_set=7))
 
 
 def test_the_first_source_alone_may_judge() -> None:

@@ -75,7 +75,6 @@ def test_links_hold_until_revoked_renewed_or_expired(make_study: Make) -> None:
 
     cookie, _ = access.open_session(first.reviewer)
     assert access.reviewer_in_session(cookie) == first.reviewer
-    assert not access.is_administrator(cookie)
     access.revoke(first.reviewer.id)
     assert access.reviewer_with_link(first.ticket) is None
     assert access.reviewer_in_session(cookie) is None
@@ -95,7 +94,7 @@ def test_links_hold_until_revoked_renewed_or_expired(make_study: Make) -> None:
 def test_secrets_are_stored_hashed(make_study: Make) -> None:
     opened = make_study(small_study())
     invitation = opened.access.invite("Dr A")
-    cookie, _ = opened.access.open_session(None)
+    cookie, _ = opened.administrators.open_session()
     with opened.database.reading() as connection:
         stored = json.dumps(
             [list(row) for table in schema.metadata.sorted_tables for row in connection.execute(select(table))]
@@ -103,20 +102,6 @@ def test_secrets_are_stored_hashed(make_study: Make) -> None:
     for secret in (invitation.ticket.split(".")[1], cookie.split(".")[1], PASSWORD):
         assert len(secret) >= 20
         assert secret not in stored
-
-
-def test_the_administrators_password_and_sessions(make_study: Make) -> None:
-    access = make_study(small_study()).access
-    assert access.is_password(PASSWORD)
-    assert not access.is_password(PASSWORD + "x")
-    cookie, _ = access.open_session(None)
-    assert access.is_administrator(cookie)
-    assert access.reviewer_in_session(cookie) is None
-    access.set_password("another password")
-    assert not access.is_administrator(cookie)
-    assert not access.is_password(PASSWORD)
-    with pytest.raises(UsageError, match="at least 10"):
-        access.set_password("short")
 
 
 def test_names_are_given_once(make_study: Make) -> None:

@@ -212,6 +212,32 @@ def test_every_answer_has_the_security_headers(small_model_folder: Path) -> None
 # Costly requests
 
 
+def unbounded(schema: object, path: str = "") -> list[str]:
+    """Where a schema of requests sets no largest length or value."""
+    most = {"string": {"maxLength"}, "integer": {"maximum"}, "number": {"maximum", "exclusiveMaximum"}}
+    most["array"] = {"maxItems"}
+    if isinstance(schema, list):
+        return [entry for part in schema for entry in unbounded(part, path)]
+    if not isinstance(schema, dict):
+        return []
+    kind = schema.get("type")
+    missing = isinstance(kind, str) and kind in most and not most[kind] & schema.keys() and "enum" not in schema
+    return [path] * missing + [entry for key, part in schema.items() for entry in unbounded(part, f"{path}/{key}")]
+
+
+def test_the_schema_states_every_maximum(service: Service) -> None:
+    schema = TestClient(create_explorer_app(service)).get("/api/v1/openapi.json").json()
+    asked = [
+        part
+        for operations in schema["paths"].values()
+        for operation in operations.values()
+        for part in (operation.get("parameters", []), operation.get("requestBody", {}))
+    ]
+    bodies = {name: schema["components"]["schemas"][name] for name in ("Batch", "Pair", "ApiQuestion")}
+    assert unbounded(asked) + unbounded(bodies) == []
+    assert unbounded({"a": {"type": "integer", "minimum": 0}}) == ["/a"]
+
+
 def test_a_request_has_a_price(service: Service) -> None:
     client = TestClient(create_explorer_app(service))
     pairs = [{"head": "C004", "tail": f"C{n:03d}"} for n in range(1, 100, 2)]

@@ -40,7 +40,7 @@ def test_health_and_model(client: TestClient) -> None:
 
 def test_terms_are_found_by_name_and_synonym(client: TestClient) -> None:
     found = client.get("/api/v1/terms", params={"q": "remedy 4", "limit": 3}).json()
-    assert found[0] == {"key": "C004", "name": "Drug number 4", "type": "drug", "count": 10}
+    assert found[0] == {"key": "C004", "name": "Drug number 4", "type": "drug", "count": 10, "matched": "remedy 4"}
     assert len(found) == 3
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from cogstage.corpus.tokens import casefold_text
 from cogstage.errors import UsageError
+from cogstage.graph.term_search import TermSearch
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.web.base import create_app
-from cogstage.web.search import TermSearch
 from cogstage.web.security import loggable
 from cogstage.web.serving import Address
 
@@ -108,7 +108,7 @@ VOCABULARY = Vocabulary(NAMES, NAMES, NAMES, ("",) * 4, np.array([5, 50, 9, 1]),
     [("myo", [1, 0]), ("infarction", [3, 0]), ("HEART", [0]), ("attack", [0]), ("asp", [2]), ("  ", [])],
 )
 def test_type_ahead_finds_word_starts_commonest_first(typed: str, nodes: list[int]) -> None:
-    assert TermSearch(VOCABULARY).find(typed) == nodes
+    assert [match.node for match in TermSearch(VOCABULARY).find(typed)] == nodes
 
 
 @given(
@@ -126,7 +126,7 @@ def test_type_ahead_finds_just_the_names_with_such_a_word(names: list[str], type
             if place == 0 or casefold_text(name)[place - 1] in " -/("
         )
     }
-    found = set(TermSearch(vocabulary).find(typed, most=len(names)))
+    found = {match.node for match in TermSearch(vocabulary).find(typed, most=len(names))}
     assert expected <= found
     if expected:  # otherwise names of like spelling are offered
         assert found == expected

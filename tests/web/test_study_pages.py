@@ -353,6 +353,7 @@ def test_live_and_ready_are_apart(make_study: Make) -> None:
     browser = TestClient(create_study_app(opened, secure_cookies=False), base_url=BASE)
     with opened.database.writing() as connection:
         connection.execute(text("DROP TABLE study_answer"))
+        connection.execute(text("DELETE FROM study_administrator"))
         connection.execute(text("DELETE FROM study"))
     assert browser.get("/health/live").status_code == 200
     assert browser.get("/health/ready").status_code == 503

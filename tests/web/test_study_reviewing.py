@@ -27,6 +27,7 @@ def test_reviewers_agree_and_introduce_themselves_first(make_study: Make) -> Non
     for path in ("/welcome", "/case/1", "/finish", "/practice"):
         assert browser.get(path).headers["location"] == "/start"
     page = browser.get("/start").text
+    assert browser.get("/start", params={"problem": "Call this number"}).text == page  # no words of others
     assert "We store your answers." in page
     assert "Dr Who, 12345" in page
     assert re.search(r"4 cases, about \d+ minutes", page)

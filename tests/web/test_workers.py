@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
 import pytest
@@ -26,11 +27,12 @@ def running(workers: int = 2) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     code = f"""
         import os, time
         from fastapi import FastAPI
-        from cogstage.web.workers import listen, serve
+        from cogstage.web.serving import Address
+        from cogstage.web.workers import serve
         app = FastAPI()
         app.add_api_route("/", lambda: os.getpid())
         app.add_api_route("/slow", lambda: time.sleep(8))
-        serve(lambda: app, listen("127.0.0.1", {port}), {workers}, lambda: None, hung_seconds=2.0)
+        serve(lambda: app, Address(port={port}), {workers}, hung_seconds=2.0)
     """
     process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)])
     url = f"http://127.0.0.1:{port}/"
@@ -115,3 +117,35 @@ def test_what_is_being_answered_is_finished(workers: int) -> None:
         asking.join(60)
         assert answers == [200]
         process.wait(30)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_health_and_metrics_on_a_port_of_their_own(workers: int, small_model_folder: Path) -> None:
+    port, health_port = free_port(), free_port()
+    code = "from cogstage.cli.main import run; run()"
+    words = ["serve", small_model_folder, "--port", port, "--health-port", health_port, "--workers", workers]
+    process = subprocess.Popen([sys.executable, "-c", code, *map(str, words), "--metrics"], stderr=subprocess.DEVNULL)
+    public, own = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{health_port}"
+
+    def is_live() -> bool:
+        try:
+            return httpx.get(f"{own}/health/live", timeout=5).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    try:
+        wait_for(is_live)
+        assert httpx.get(f"{own}/health/ready", headers={"Host": "10.1.2.3:8000"}).text == "ok\n"  # as probes ask
+        assert httpx.get(f"{public}/about").status_code == 200
+        assert "cogstage_requests_total" in httpx.get(f"{own}/metrics").text
+        for base, paths in ((public, ["health", "health/live", "metrics"]), (own, ["", "about", "api/v1/model"])):
+            for path in paths:
+                assert httpx.get(f"{base}/{path}").status_code == 404, (base, path)
+        again = subprocess.run(
+            [sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True, timeout=60
+        )
+        assert again.returncode == 2
+        assert f"port {port}: Address already in use" in again.stderr
+    finally:
+        process.terminate()
+        process.wait(60)

@@ -14,7 +14,6 @@ from cogstage.baselines.early_stopping import EarlyStopping
 from cogstage.errors import CogstageError
 from cogstage.knowledge.dataset import Pairs
 from cogstage.progress import SILENT, Progress
-from cogstage.training.optimiser import DenseAdam
 
 SCORE_BATCH = 8192
 
@@ -90,7 +89,7 @@ class PairClassifier(ABC):
         """Train ``module`` in place to its lowest dev loss, which is returned."""
         assert self._vectors is not None
         vectors, options = self._vectors, self.training
-        adam = DenseAdam(decoupled=False)
+        adam = torch.optim.Adam(module.parameters(), options.rate, weight_decay=decay)
         order = torch.Generator().manual_seed(seed)
         heads, tails, labels = tensors(train)
         dev_heads, dev_tails, dev_labels = tensors(dev)
@@ -100,8 +99,9 @@ class PairClassifier(ABC):
             for chosen in torch.split(torch.randperm(len(labels), generator=order), options.batch):
                 logits = module(vectors[heads[chosen]], vectors[tails[chosen]])
                 loss = nn.functional.binary_cross_entropy_with_logits(logits, labels[chosen])
+                adam.zero_grad()
                 torch.autograd.backward(loss)
-                adam.step(module.parameters(), options.rate, decay)
+                adam.step()
             module.eval()
             with torch.inference_mode():
                 logits = module(vectors[dev_heads], vectors[dev_tails])

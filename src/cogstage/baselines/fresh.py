@@ -26,7 +26,6 @@ from cogstage.model.config import Config
 from cogstage.progress import SILENT, Progress
 from cogstage.statistics import auroc, sigmoid
 from cogstage.training.calibration import Calibration
-from cogstage.training.optimiser import DenseAdam
 from cogstage.training.sampling import TripleBatch, TripleSampler
 
 
@@ -121,14 +120,15 @@ class FreshMethod:
     ) -> float:
         """Train ``modules`` in place to their best mean dev AUROC, which is returned."""
         options, rng = self.training, np.random.default_rng((seed, 5))
-        adam = DenseAdam()
+        adam = torch.optim.AdamW(modules.parameters(), self.scorer.training.rate, weight_decay=decay)
         stopping = EarlyStopping(modules, options.patience, least=1e-4)
         for _ in range(options.epochs):
             facts = rng.permutation(source.facts())
             for some in np.split(facts, range(options.batch, len(facts), options.batch)):
                 loss = self._loss(modules, source.with_negatives(some, rng), dropout)
+                adam.zero_grad()
                 torch.autograd.backward(loss)
-                adam.step(modules.parameters(), self.scorer.training.rate, decay)
+                adam.step()
             if stopping.should_stop(self._dev_auroc(modules, view)):
                 break
         stopping.restore()

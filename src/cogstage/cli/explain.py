@@ -101,8 +101,8 @@ def discover(
     tail: str | None = input_option(None, "--tail", help="Tail term, to rank heads instead of tails.", metavar="TAIL"),
     top: int = options.top(20),
     new_only: bool = model_option(False, "--new-only", help="Leave out training facts."),
-    everywhere: bool = model_option(
-        False, "--everywhere", help="Rank all nodes, not only those with training facts of the relation."
+    with_facts: bool = model_option(
+        False, "--with-facts", help="Rank only terms with training facts of the relation, not all of a fitting type."
     ),
     drop_indications: bool = model_option(
         False,
@@ -128,10 +128,11 @@ def discover(
 
     Example: cogstage discover model metformin --relation may_treat --new-only --explain
     """
+    from cogstage.rationale.basis import Bases
+    from cogstage.rationale.discover import candidates, fitting_relations, left_out_text
     from cogstage.rationale.discover import discover as rank
-    from cogstage.rationale.discover import fitting_relations
     from cogstage.rationale.filters import Filter
-    from cogstage.rationale.side_effects import check_indications, discover_effects, left_out_text
+    from cogstage.rationale.side_effects import check_indications, discover_effects, indications_text
     from cogstage.rationale.text import ranking_text
 
     loaded = _load(model, corrections)
@@ -145,7 +146,7 @@ def discover(
         **given,
         "top": top,
         "new_only": new_only,
-        "everywhere": everywhere,
+        "with_facts": with_facts,
         "drop_contradicted": drop_contradicted,
         "k": k if explained or as_json or out else 0,
         "choose": Filter(through, by, known_only),
@@ -155,15 +156,23 @@ def discover(
     if drop_indications:
         check_indications(loaded, relation or "every relation")
         predictions, left_out = discover_effects(loaded, **how)
-        typer.echo(left_out_text(left_out, by_head=head is not None), err=True)
+        typer.echo(indications_text(left_out, by_head=head is not None), err=True)
         lists = [predictions]
     else:
         names = (relation,) if relation else fitting_relations(loaded, **given)
         lists = [rank(loaded, name, **how) for name in names]
+        for name in names:
+            pool = candidates(loaded, name, **given, with_facts=with_facts)
+            typer.echo(left_out_text(loaded, name, len(pool), with_facts), err=True)
     if as_json or out or explained:
         _show([p for predictions in lists for p in predictions], "json" if as_json else "text", out)
-    else:
-        typer.echo("\n".join(ranking_text(predictions, by_head=head is not None) for predictions in lists), nl=False)
+        return
+    bases = Bases(loaded.counts, loaded.fitted.facts)
+    texts = []
+    for predictions in lists:
+        terms = [loaded.vocabulary.index[(p.head if head is None else p.tail).key] for p in predictions]
+        texts.append(ranking_text(predictions, head is not None, [bases.of(term).warning for term in terms]))
+    typer.echo("\n".join(texts), nl=False)
 
 
 def cases(

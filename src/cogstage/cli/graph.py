@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from cogstage.cli import graph_build, graph_import, options
+from cogstage.cli import graph_build, graph_import, graph_release, options
 from cogstage.cli.app import CommandGroup
 from cogstage.cli.console import print_json, report_graph, save_graph
 from cogstage.cli.options import argument, count_option, output_option
@@ -15,6 +15,10 @@ from cogstage.errors import CogstageError
 app = CommandGroup("Build, import, merge and describe co-occurrence graphs.")
 app.command("build", epilog=graph_build.EXAMPLE)(graph_build.build)
 app.add_typer(graph_import.app, name="import")
+app.command(
+    "release", epilog="Example: cogstage graph release bounded --private 1,1e-6,100 --budget 3,1e-5 --out shared"
+)(graph_release.release)
+app.command("audit", epilog="Example: cogstage graph audit --private 1,1e-6,100")(graph_release.audit)
 
 GRAPH = argument(..., help="Graph folder.", metavar="GRAPH")
 OUT = options.out("Output folder; an existing graph is replaced.")

@@ -40,6 +40,9 @@ def build(
         metavar="EPS,DELTA,M",
         help="Release with differential privacy, at most M pairs per patient; EPS,DELTA,M,laplace for Laplace noise.",
     ),
+    pairs_per_patient: int | None = privacy_option(
+        None, help="Count at most M pairs per patient exactly, for `graph release` and `federate`.", metavar="M"
+    ),
     order: bool = count_option(False, "--order", help="Also count which of two terms came first in each patient."),
     lag: str = count_option(
         "90d", help="Longest time between two terms for --order, such as 90d; any means no limit.", metavar="DAYS"
@@ -115,7 +118,7 @@ def build(
 ) -> None:
     """Count co-occurrences in text or coded records, and write a graph folder."""
     from cogstage.corpus.readers import reader_options
-    from cogstage.graph.build import build_graph
+    from cogstage.graph.build import build_folder
     from cogstage.graph.merge import add_documents
     from cogstage.graph.options import BuildOptions, PrivacyOptions, parse_lag, parse_size, parse_until, parse_window
     from cogstage.tables import BadRows
@@ -128,6 +131,7 @@ def build(
         min_count=min_count,
         suppress_below=suppress_below,
         private=None if private is None else PrivacyOptions.parse(private),
+        pairs_per_patient=pairs_per_patient,
         order=order,
         lag=parse_lag(lag),
         until=None if until is None else parse_until(until),
@@ -168,7 +172,7 @@ def build(
         "progress": progress(),
     }
     if add_to is None:
-        built = build_graph(documents, out, lexicon or None, build_options, **how)
+        built = build_folder(documents, out, lexicon or None, build_options, **how)
     else:
         built = add_documents(add_to, documents, out, lexicon or None, build_options, **how)
     say_skipped(bad)

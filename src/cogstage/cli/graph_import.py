@@ -45,6 +45,38 @@ def import_edges(
 
 
 @app.command(
+    "cohd",
+    epilog="Example: cogstage graph import cohd paired_concept_counts.tsv --singles single_concept_counts.tsv "
+    "--concepts CONCEPT.csv --cohd-dataset 1 --out graph",
+)
+def import_cohd(
+    pairs: list[str] = argument(
+        ..., help="Tables with the columns concept_id_1, concept_id_2, concept_count.", metavar="FILE"
+    ),
+    out: Path = OUT,
+    singles: list[str] | None = input_option(
+        None, help="Table with the columns concept_id and concept_count; may be repeated.", metavar="TABLE"
+    ),
+    concepts: Path | None = input_option(
+        None, help="CONCEPT.csv of the OMOP vocabularies, for names and types.", metavar="FILE"
+    ),
+    cohd_dataset: int | None = input_option(
+        None, "--cohd-dataset", help="Number of the data set (dataset_id), if the tables have several.", metavar="N"
+    ),
+    skip: bool = options.SKIP_BAD,
+    licence: list[str] = options.LICENCE,
+    as_json: bool = options.as_json(),
+) -> None:
+    """Import the published counts of Columbia Open Health Data (COHD)."""
+    from cogstage.graph.cohd import import_cohd as read
+    from cogstage.tables import BadRows
+
+    bad = BadRows(skip)
+    save_graph(read(pairs, singles or None, concepts, cohd_dataset, bad, progress()), out, as_json, licence)
+    say_skipped(bad)
+
+
+@app.command(
     "finlayson", epilog="Example: cogstage graph import finlayson dryad --window 1d --min-count 100 --out graph"
 )
 def import_finlayson(

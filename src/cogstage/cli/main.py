@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
@@ -24,6 +25,7 @@ from cogstage.cli import (
     mcp,
     panels,
     report,
+    review,
     serve,
     study,
     train,
@@ -31,6 +33,9 @@ from cogstage.cli import (
 from cogstage.cli.app import CommandGroup
 from cogstage.cli.flags import with_flags
 from cogstage.errors import CogstageError
+
+LEAST_ADDRESS_SPACE = 1_000_000_000  # bytes; numpy, Arrow and numba alone reserve most of it
+MEMORY_HELP = "raise the limit (ulimit -v, container), close other programs, or use a smaller input"
 
 app = CommandGroup(
     "Predict medical relations from co-occurrence counts, with reasons in the form of relation triples.",
@@ -49,6 +54,7 @@ app.command("compare", rich_help_panel=panels.TRAINING)(compare.compare)
 app.command("explain", rich_help_panel=panels.ANSWERS)(explain.explain)
 app.command("discover", rich_help_panel=panels.ANSWERS)(explain.discover)
 app.command("cases", rich_help_panel=panels.ANSWERS)(explain.cases)
+app.command("review", rich_help_panel=panels.ANSWERS)(review.review)
 app.command("report", rich_help_panel=panels.SHARING)(report.report)
 app.command("serve", rich_help_panel=panels.SHARING)(serve.serve)
 app.command("mcp", rich_help_panel=panels.SHARING)(mcp.mcp)
@@ -90,6 +96,7 @@ def run(arguments: list[str] | None = None) -> None:
     if debug:  # accepted anywhere, so that it can be added to the end of a failed command
         arguments = ["--debug", *(a for a in arguments if a != "--debug")]
     try:
+        check_address_space()
         code = app(args=arguments, prog_name="cogstage", standalone_mode=False)
         if code == 130:  # what typer makes of Ctrl-C
             raise KeyboardInterrupt
@@ -108,13 +115,34 @@ def run(arguments: list[str] | None = None) -> None:
         sys.stderr.close()
         sys.exit(1)
     except Exception as error:
-        from cogstage.artefact import FULL, FULL_DISK
+        from cogstage.artefact import FULL_DISK, disk_is_full
 
-        if isinstance(error, OSError) and error.errno in FULL:
-            _fail(f"{error.filename or 'the output'}: {FULL_DISK}", 1, debug)
+        if disk_is_full(error):
+            _fail(f"{getattr(error, 'filename', None) or 'the output'}: {FULL_DISK}", 1, debug)
+        if isinstance(error, MemoryError):
+            _fail(f"not enough memory; {MEMORY_HELP}", 1, debug)
         if isinstance(error, OSError) and error.filename and error.strerror:
             _fail(f"{error.filename}: {error.strerror}", 1, debug)
-        _fail(f"unexpected {type(error).__name__}: {error} (run again with --debug for the traceback)", 1, debug)
+        cause = f"unexpected {type(error).__name__}: {error}"
+        if address_space() < 3 * LEAST_ADDRESS_SPACE:
+            _fail(f"{cause}; the address space is limited to {address_space() / 1e6:.0f} MB: {MEMORY_HELP}", 1, debug)
+        _fail(f"{cause} (run again with --debug for the traceback)", 1, debug)
+
+
+def address_space() -> float:
+    """The limit on this process's address space in bytes; infinite without one."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return math.inf
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return math.inf if soft == resource.RLIM_INFINITY else soft
+
+
+def check_address_space() -> None:
+    """Raise where libraries would end in a segmentation fault: most of them do not check what they allocate."""
+    if address_space() < LEAST_ADDRESS_SPACE:
+        raise CogstageError(f"the address space is limited to {address_space() / 1e6:.0f} MB; {MEMORY_HELP}")
 
 
 def _terminated(signum: int, frame: FrameType | None) -> None:

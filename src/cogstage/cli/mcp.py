@@ -17,6 +17,7 @@ def mcp(
     host: str = options.HOST,
     port: int = options.port(8766),
     allowed_hosts: str = options.ALLOWED_HOSTS,
+    trusted_proxies: str = options.TRUSTED_PROXIES,
     corrections: Path | None = options.CORRECTIONS,
     require_private: bool = options.REQUIRE_PRIVATE,
     hide_counts: bool = options.HIDE_COUNTS,
@@ -39,7 +40,8 @@ def mcp(
     from cogstage.web.service import Service
     from cogstage.web.serving import Address, listed
 
-    address = Address(host, port, allowed_hosts=listed(allowed_hosts))
+    address = Address(host, port, allowed_hosts=listed(allowed_hosts), trusted_proxies=listed(trusted_proxies))
+    address.check()
     service = Service.load(model, hide_counts=hide_counts, corrections=corrections)
     if warning := service.check_privacy(require_private):
         say(warning)

@@ -114,6 +114,14 @@ HOST = run_option("127.0.0.1", "--host", help="Address to listen on.", metavar="
 ALLOWED_HOSTS = run_option(
     "", "--allowed-hosts", help="Additional host names to accept, comma-separated; * accepts any.", metavar="NAMES"
 )
+HEALTH_PORT = run_option(
+    None,
+    "--health-port",
+    min=1,
+    max=65535,
+    help="Answer /health and /metrics on this port instead of the public one.",
+    metavar="PORT",
+)
 TRUSTED_PROXIES = run_option(
     "",
     "--trusted-proxies",

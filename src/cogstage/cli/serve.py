@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -20,6 +21,7 @@ def serve(
         0, min=0, help="Requests per minute for each client and worker; 0 means no limit.", metavar="N"
     ),
     metrics: bool = run_option(False, "--metrics", help="Serve Prometheus metrics at /metrics."),
+    health_port: int | None = options.HEALTH_PORT,
     public_url: str | None = options.URL,
     allowed_hosts: str = options.ALLOWED_HOSTS,
     trusted_proxies: str = options.TRUSTED_PROXIES,
@@ -34,28 +36,29 @@ def serve(
     """
     from cogstage.web.explorer_app import create_explorer_app
     from cogstage.web.service import Limits, Service
-    from cogstage.web.serving import Address, listed
-    from cogstage.web.workers import listen
+    from cogstage.web.serving import Address, listed, on_own_port
     from cogstage.web.workers import serve as run
 
     address = Address(
-        host, port, public_url, allowed_hosts=listed(allowed_hosts), trusted_proxies=listed(trusted_proxies)
+        host,
+        port,
+        public_url,
+        allowed_hosts=listed(allowed_hosts),
+        trusted_proxies=listed(trusted_proxies),
+        health_port=health_port,
     )
-    address.check()
-    listener = listen(host, port)
     limits = Limits(pairs=largest_batch, requests_a_minute=rate_limit)
 
-    def build() -> object:
+    def build() -> Any:
         service = Service.load(model, limits, hide_counts, corrections)
         if warning := service.check_privacy(require_private):
             say(warning)
         service.examples  # noqa: B018 (chosen now, once for all workers, and not in somebody's request)
-        return create_explorer_app(service, public_url, metrics, address.access)
+        return on_own_port(create_explorer_app(service, public_url, metrics, address.access), health_port)
 
     run(
         build,
-        listener,
+        address,
         workers,
-        proxies=address.trusted_proxies,
-        ready=lambda: typer.echo(f"Explorer at {address.url}, API at /api/v1 (stop with Ctrl-C)", err=True),
+        lambda: typer.echo(f"Explorer at {address.url}, API at /api/v1 (stop with Ctrl-C)", err=True),
     )

@@ -38,6 +38,12 @@ def create(
     pairs_per_reviewer: int = options.pairs_per_reviewer(
         "Number of pairs per reviewer, for --protocol crossover; half of the predictions are wrong."
     ),
+    evidence_arm: bool = model_option(
+        False, "--evidence-arm", help="Add a third crossover arm: the reasons without the prediction."
+    ),
+    planted_bias: choices.PlantedBias = model_option(
+        "none", help="Direction of the wrong predictions of a crossover: all say yes (overcalls) or no (undercalls)."
+    ),
     cases: int = model_option(30, help="Number of correctly predicted positives.", metavar="N"),
     false_positives: int = model_option(0, help="Number of extra cases: negatives predicted positive.", metavar="N"),
     false_negatives: int = model_option(0, help="Number of extra cases: positives predicted negative.", metavar="N"),
@@ -51,6 +57,11 @@ def create(
     relation: str | None = options.relation("Relation. Default: all relations."),
     judged_by: choices.JudgedBy = model_option(
         "all", help="Sources that must predict a case correctly: all, or only the first."
+    ),
+    match_known_facts: bool = model_option(
+        False,
+        "--match-known-facts",
+        help="Give all sets of a case the same number of known facts, so that they do not reveal the source.",
     ),
     threshold: float = model_option(0.5, help="Probability at which a prediction counts as positive.", metavar="P"),
     title: str | None = output_option(None, help="Title shown to reviewers.", metavar="TEXT"),
@@ -73,6 +84,8 @@ def create(
         title=title or "",
         protocol=protocol,
         pairs_per_reviewer=pairs_per_reviewer,
+        evidence_arm=evidence_arm,
+        planted_bias=planted_bias,
         cases=cases,
         false_positives=false_positives,
         false_negatives=false_negatives,
@@ -81,6 +94,7 @@ def create(
         per_set=per_set,
         relation=relation,
         judged_by=judged_by,
+        match_known_facts=match_known_facts,
         threshold=threshold,
         seed=seed,
         consent=_text_of(consent) if consent else "",
@@ -88,9 +102,19 @@ def create(
     )
     study, password = create_study(out, source, drawing, dataset, database, progress(), corrections)
     if as_json:
-        print_json({"study": str(out), "id": study.id, "cases": len(study.cases), "administrator_password": password})
+        print_json(
+            {
+                "study": str(out),
+                "id": study.id,
+                "cases": len(study.cases),
+                "same_sets_left_out": study.same_sets_left_out,
+                "administrator_password": password,
+            }
+        )
         return
     typer.echo(f"Study with {len(study.cases)} cases in {out}.")
+    if study.same_sets_left_out:
+        typer.echo(f"Left out: {study.same_sets_left_out} pairs for which two sources give the same reasons.")
     typer.echo(f"Administrator's password (shown only now): {password}")
     typer.echo(f"Next: cogstage study serve {out}")
 
@@ -131,9 +155,12 @@ def report(
 def power(
     accuracy: float = model_option(0.75, help="Expected share of correct judgements without reasons.", metavar="P"),
     gain: float = model_option(0.10, help="Smallest gain from reasons that the study should detect.", metavar="P"),
-    reviewers: int = model_option(24, help="Number of reviewers; must be even.", metavar="N"),
+    evidence_gain: float | None = model_option(
+        None, help="Add an arm with reasons but no prediction, and this gain from it.", metavar="P"
+    ),
+    reviewers: int = model_option(24, help="Number of reviewers; two arms take twos, three take sixes.", metavar="N"),
     pairs_per_reviewer: int = options.pairs_per_reviewer(
-        "Number of pairs per reviewer; half of them are shown with reasons."
+        "Number of pairs per reviewer; an equal part is shown in each arm."
     ),
     reviewer_spread: float = model_option(0.5, help="Standard deviation between reviewers, in log-odds.", metavar="SD"),
     pair_spread: float = model_option(1.5, help="Standard deviation between pairs, in log-odds.", metavar="SD"),
@@ -149,11 +176,14 @@ def power(
     """
     from cogstage.study.power import Scenario, plan, plan_text
 
-    scenario = Scenario(accuracy, gain, reviewer_spread, pair_spread, reviewers, pairs_per_reviewer)
+    scenario = Scenario(accuracy, gain, reviewer_spread, pair_spread, reviewers, pairs_per_reviewer, evidence_gain)
     made = plan(scenario, studies, seed)
     if as_json:
         table = [{"reviewers": r, "pairs": p, "power": value} for (r, p), value in made.table.items()]
-        print_json({"power": made.power, "reviewers_for_80_percent": made.needed, "designs": table})
+        powers = [{"first": one, "second": other, "power": share} for (one, other), share in made.powers.items()]
+        print_json(
+            {"power": made.power, "contrasts": powers, "reviewers_for_80_percent": made.needed, "designs": table}
+        )
     else:
         typer.echo(plan_text(made, scenario, studies))
 

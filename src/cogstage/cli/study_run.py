@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -13,11 +14,14 @@ from cogstage.cli.console import print_json
 from cogstage.cli.options import argument, model_option, output_option, run_option
 from cogstage.errors import UsageError
 
+COMMAND_LINE = "command line"  # who did something, in the log of a study
+
 
 def serve(
     study: Path = options.STUDY,
     host: str = options.HOST,
     port: int = options.port(8765),
+    health_port: int | None = options.HEALTH_PORT,
     public_url: str | None = options.URL,
     certificate: Path | None = run_option(
         None, "--tls-cert", help="TLS certificate (PEM), to serve https without a proxy.", metavar="FILE"
@@ -37,11 +41,12 @@ def serve(
     Example: cogstage study serve study --url https://study.example.org
     """
     from cogstage.study.folder import open_folder
-    from cogstage.web.serving import LOOPBACK, Address, listed
-    from cogstage.web.serving import serve as run
+    from cogstage.web.serving import LOOPBACK, Address, listed, on_own_port
     from cogstage.web.study_app import create_study_app
+    from cogstage.web.workers import serve as run
 
-    address = Address(host, port, public_url, certificate, key, listed(allowed_hosts), listed(trusted_proxies))
+    proxies = listed(trusted_proxies)
+    address = Address(host, port, public_url, certificate, key, listed(allowed_hosts), proxies, health_port)
     address.check()
     opened = open_folder(study, database)
     secure = address.secure_cookies if secure_cookies is None else secure_cookies
@@ -56,7 +61,8 @@ def serve(
     link_base = address.url if public or address.host in LOOPBACK else None
     if link_base is None:
         typer.echo("The administrator's page cannot create links without --url", err=True)
-    run(create_study_app(opened, public, secure, address.access, link_base), address)
+    app = create_study_app(opened, public, secure, address.access, link_base)
+    run(lambda: on_own_port(app, health_port), address, level=logging.INFO)
 
 
 def invite(
@@ -81,6 +87,7 @@ def invite(
     Address(public_url=public_url).check()
     with closing(open_folder(study, database)) as opened:
         made = opened.access.invite_all(names, days)
+        opened.administrators.record(COMMAND_LINE, f"invited {', '.join(entry.reviewer.name for entry in made)}")
     links = {entry.reviewer.name: f"{public_url.rstrip('/')}/join/{entry.ticket}" for entry in made}
     if as_json:
         print_json(links)
@@ -98,6 +105,7 @@ def close_study(study: Path = options.STUDY, database: str | None = options.DATA
 
     with closing(open_folder(study, database)) as opened:
         opened.answers.close()
+        opened.administrators.record(COMMAND_LINE, "closed the study")
     typer.echo("The study is closed.")
 
 
@@ -110,30 +118,56 @@ def reopen(study: Path = options.STUDY, database: str | None = options.DATABASE)
 
     with closing(open_folder(study, database)) as opened:
         opened.answers.reopen()
+        opened.administrators.record(COMMAND_LINE, "reopened the study")
     typer.echo("The study is open.")
 
 
 def admin_password(
     study: Path = options.STUDY,
+    name: str = model_option("administrator", help="Name of the administrator; a new name adds one.", metavar="NAME"),
     generate: bool = output_option(False, "--generate", help="Generate a random password and print it."),
+    two_step: bool | None = model_option(
+        None, "--two-step/--one-step", help="Also ask for a code at sign-in, and print the secret for an app; or stop."
+    ),
+    remove: bool = model_option(False, "--remove", help="Remove this administrator."),
     database: str | None = options.DATABASE,
 ) -> None:
-    """Set the administrator's password, typed or from standard input, and end the administrator's sessions.
+    """Set an administrator's password, typed or from standard input, and end the administrator's sessions.
 
-    Example: cogstage study admin-password study --generate
+    With --two-step, --one-step or --remove, the password stays as it is unless --generate is given.
+
+    Example: cogstage study admin-password study --name "Ada Lovelace" --generate --two-step
     """
     from cogstage.study.folder import open_folder
-    from cogstage.study.secret import new_password
+    from cogstage.study.secret import new_password, time_address
 
     with closing(open_folder(study, database)) as opened:
-        if generate:
-            password = new_password()
-        elif sys.stdin.isatty():
-            password = typer.prompt("New password", hide_input=True, confirmation_prompt=True)
-        else:
-            password = sys.stdin.readline().rstrip("\n")
-        opened.access.set_password(password)
-    typer.echo(f"Administrator's password: {password}" if generate else "The administrator's password is set.")
+        accounts = opened.administrators
+        if remove:
+            accounts.remove(name)
+            accounts.record(COMMAND_LINE, f"removed the administrator {name}")
+            typer.echo(f"The administrator {name} is removed.")
+            return
+        if generate or two_step is None:
+            password = new_password() if generate else _typed_password()
+            accounts.set_password(password, name)
+            accounts.record(COMMAND_LINE, f"set the password of {name}")
+            typer.echo(f"Password of {name}: {password}" if generate else f"The password of {name} is set.")
+        if two_step is not None:
+            secret = accounts.set_two_step(name, two_step)
+            accounts.record(COMMAND_LINE, f"turned two-step sign-in of {name} {'on' if two_step else 'off'}")
+            typer.echo(
+                f"{name} signs in with the password alone."
+                if secret is None
+                else f"Enter this in an app for one-time codes (shown only now): {secret}\n"
+                f"or open: {time_address(secret, opened.study.title, name)}"
+            )
+
+
+def _typed_password() -> str:
+    if sys.stdin.isatty():
+        return str(typer.prompt("New password", hide_input=True, confirmation_prompt=True))
+    return sys.stdin.readline().rstrip("\n")
 
 
 def upgrade(study: Path = options.STUDY, database: str | None = options.DATABASE) -> None:

@@ -46,6 +46,7 @@ def train(
         help="Change a model option, such as --set folds=5; may be repeated.",
         metavar="NAME=VALUE",
     ),
+    corrections: Path | None = options.CORRECTIONS,
     seed: int = options.seed(),
     resume: bool = options.resume("Continue an interrupted run, from the checkpoint in --out."),
     checkpoint_every: float = run_option(30.0, min=0, help="Time between checkpoints.", metavar="SECONDS"),
@@ -77,10 +78,12 @@ def train(
     from cogstage.evaluation.model_figures import reliability_of
     from cogstage.graph.cooccurrence import Graph
     from cogstage.knowledge.dataset import Dataset
+    from cogstage.knowledge.verdicts import view_with_verdicts
     from cogstage.locks import lock_folder
     from cogstage.model.presets import preset_config
     from cogstage.model_folder import CHECKPOINT, check_output
     from cogstage.progress import SILENT
+    from cogstage.rationale.corrections import Corrections, numbered
     from cogstage.training.distributed import join, leave
 
     config = preset_config(preset).replace(world=world).parse(settings)
@@ -89,12 +92,16 @@ def train(
     check_output(out)
     model = CogStage(relation or "all", preset=preset, seed=seed, **config.to_dict())
     processes = join()
-    view = Dataset.load(dataset).for_fitting()
+    view, counted = Dataset.load(dataset).for_fitting(), Graph.load(graph)
+    if corrections is not None:
+        verdicts = Corrections.read(corrections).verdicts(counted.vocabulary, view.relations)
+        numbers = numbered(verdicts, counted.vocabulary, view.relations)
+        view = view_with_verdicts(view, numbers, counted.n_nodes)
     mine = lock_folder(out) if processes.first else nullcontext()
     try:
         with mine, one_line_if_full(out):
             model.fit(
-                Graph.load(graph),
+                counted,
                 view,
                 progress=progress() if processes.first else SILENT,
                 checkpoint=out / CHECKPOINT,

@@ -1,6 +1,14 @@
 """The embedded data set: counts and facts derived from PubMed records and public fact tables; see docs/embedded.md.
 
 It is for trying and testing cogstage. Nothing in it, or predicted from it, is medical advice.
+
+Examples
+--------
+>>> graph, facts = cs.embedded.graph(), cs.embedded.facts()
+>>> graph.vocabulary.name[graph.vocabulary.find("Acetylsalicylic Acid")]
+'Aspirin'
+>>> len(facts) > 1000
+True
 """
 
 from __future__ import annotations

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
-from cogstage.choices import SplitName, check_choice
+from cogstage.choices import FrameLibrary, SplitName, check_choice
 from cogstage.errors import UsageError
 from cogstage.evaluation.contraindicated import contraindicated_at
 from cogstage.evaluation.measure import measure
 from cogstage.evaluation.metrics import POPULATIONS, TITLES
 from cogstage.evaluation.population_figures import population_figures
 from cogstage.evaluation.populations import PopulationLogits, join_logits, populations
+from cogstage.frames import to_frame
 from cogstage.graph.vocabulary import Vocabulary
 from cogstage.knowledge.dataset import Dataset, Pairs
 from cogstage.progress import SILENT, Progress
@@ -25,6 +27,20 @@ if TYPE_CHECKING:
     from cogstage.estimator import CogStage
 
 
+class EvaluationFigures(dict[str, Any]):
+    """Figures by name, as :func:`evaluate` documents them."""
+
+    def to_frame(self, library: FrameLibrary = "pandas") -> Any:
+        """A table with one row per relation and metric: value, and the ends of the 95 % interval."""
+        rows = [
+            {"relation": relation, "metric": metric, "value": figure["value"], "low": low, "high": high}
+            for relation, found in self["relations"].items()
+            for metric, figure in found["metrics"].items()
+            for low, high in [figure["interval"]]
+        ]
+        return to_frame(pa.Table.from_pylist(rows), library)
+
+
 def evaluate(
     model: CogStage,
     data: Dataset,
@@ -33,7 +49,7 @@ def evaluate(
     ranking_heads: int = 200,
     progress: Progress = SILENT,
     candidates: int = 10,
-) -> dict[str, Any]:
+) -> EvaluationFigures:
     """Evaluate a model: each metric of each relation, with a 95 % interval.
 
     Parameters
@@ -53,10 +69,11 @@ def evaluate(
 
     Returns
     -------
-    dict
-        ``relations`` maps each relation to its ``pairs``, ``positives`` and ``metrics``. ``populations`` has facts
-        against three kinds of negatives, the which-relation table and reliability, and ``contraindicated`` the
-        contraindications among the first candidates. Probabilities are calibrated on dev pairs.
+    EvaluationFigures
+        A dictionary; ``to_frame()`` gives the metrics as a table. ``relations`` maps each relation to its ``pairs``,
+        ``positives`` and ``metrics``. ``populations`` has facts against three kinds of negatives, the which-relation
+        table and reliability, and ``contraindicated`` the contraindications among the first candidates. Probabilities
+        are calibrated on dev pairs.
 
     Examples
     --------
@@ -75,7 +92,7 @@ def evaluate(
     if missing or not asked:
         wanted = missing or list(model.relations)
         raise UsageError(f"the data set has no relation {', '.join(wanted)}; it has {', '.join(data.relations)}")
-    result: dict[str, Any] = {"split": split, "relations": {}}
+    result = EvaluationFigures(split=split, relations={})
     progress.start("Evaluating", len(asked))
     related = populations(model.graph, data, split)
     logits: list[PopulationLogits] = []

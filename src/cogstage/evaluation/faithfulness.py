@@ -193,7 +193,10 @@ def _not_recalled(assumptions: Removable, ks: Sequence[int]) -> dict[str, np.nda
     rows = np.arange(len(order))[:, None]
     kept = np.zeros_like(assumptions.score)
     kept[rows, order] = np.maximum(assumptions.score[rows, order], 0.0)
-    shares = np.stack([np.bincount(n, weights=s, minlength=count) for n, s in zip(number, kept, strict=True)])
+    kept = np.broadcast_to(kept[..., None], number.shape)
+    shares = np.stack(
+        [np.bincount(n.ravel(), weights=s.ravel(), minlength=count) for n, s in zip(number, kept, strict=True)]
+    )
     strongest = np.argsort(-shares, axis=1, kind="stable")[:, : max(ks)]
     before = assumptions.decide(np.ones(assumptions.score.shape, bool))
     fall = np.stack([before - assumptions.decide_without_association(column) for column in strongest.T], 1)

@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from cogstage.artefact import new_file, write_text
+from cogstage.choices import FrameLibrary
 from cogstage.evaluation.comparison_folder import CellKey, ComparisonFolder, SplitFolder
 from cogstage.evaluation.floor_rows import floor_warnings
 from cogstage.evaluation.inputs import load_populations
 from cogstage.evaluation.methods import GROUPS, VARIANTS, is_baseline
 from cogstage.evaluation.metrics import BALANCED, LOWER_IS_BETTER, POPULATIONS
 from cogstage.evaluation.populations import WHICH_TITLES, which_relation
+from cogstage.frames import to_frame
 from cogstage.relations import RELATIONS
 from cogstage.reporting import Section
 from cogstage.statistics import holm, interval, mcnemar_p, paired_p
@@ -305,9 +308,12 @@ class Comparison:
                     "high": high,
                 }
 
+    def to_frame(self, library: FrameLibrary = "pandas") -> Any:
+        """A table of :meth:`rows`."""
+        return to_frame(pa.Table.from_pylist(list(self.rows())), library)
+
     def write(self, plots: bool = True) -> None:
         """Write ``results.parquet``, the tables and the plots into the split's folder."""
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         from cogstage.evaluation import tables

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from cogstage.corpus.formats.omop import OmopReader, table_files
 from cogstage.corpus.lexicon import Lexicon
 from cogstage.corpus.readers import open_reader
 from cogstage.errors import CogstageError
+from cogstage.frames import takes_frames
 from cogstage.graph.build_inputs import (
     decide,
     file_hashes,
@@ -32,8 +33,8 @@ from cogstage.graph.build_inputs import (
     open_lexicon,
     sample_documents,
 )
+from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.counting import Census
-from cogstage.graph.edges import Edges
 from cogstage.graph.engines import Engine, open_engine
 from cogstage.graph.examples import keep_examples
 from cogstage.graph.folder import write_edges
@@ -43,13 +44,12 @@ from cogstage.graph.mechanism import mechanism_for
 from cogstage.graph.naming import check_vocabulary, name_nodes, with_vocabulary
 from cogstage.graph.noise import Randomness
 from cogstage.graph.options import BuildOptions
-from cogstage.graph.privacy import fresh_seed, private_meta, release, suppress
+from cogstage.graph.privacy import fresh_seed, private_meta, release, released_nodes, suppress
 from cogstage.graph.roll_up import RollUp, read_roll_up
 from cogstage.graph.runs import WorkFolder, hashed_file, is_sound, write_hashed
 from cogstage.graph.units import Finder, InputSummary, Keys
 from cogstage.input_files import Paths
 from cogstage.locks import lock_folder
-from cogstage.numbering import new_numbers
 from cogstage.progress import SILENT, Progress
 from cogstage.reporting.release import release_markdown
 from cogstage.tables import BadRows, expand
@@ -66,6 +66,7 @@ class BuildResult:
     skipped: int
 
 
+@takes_frames("documents", "lexicon")
 def build_graph(
     documents: Paths,
     out: Path | str,
@@ -83,17 +84,18 @@ def build_graph(
     seed: int | None = None,
     bad: BadRows | None = None,
     progress: Progress = SILENT,
-) -> BuildResult:
+) -> Graph:
     """Count co-occurrences in documents and write the graph folder ``out``.
 
     Parameters
     ----------
     documents
-        Files, folders or glob patterns.
+        Files, folders or glob patterns, or a frame.
     out
         The graph folder; an existing graph is replaced.
     lexicon
-        Terms to find in text: tables, or a :class:`~cogstage.corpus.lexicon.Lexicon`. Not needed for coded records.
+        Terms to find in text: tables (files, or a frame), or a :class:`~cogstage.corpus.lexicon.Lexicon`. Not needed
+        for coded records.
     options
         What to count and what to leave out.
     stop_list
@@ -116,20 +118,43 @@ def build_graph(
 
     Returns
     -------
-    BuildResult
-        Numbers of nodes, edges, documents, units and skipped rows. The graph does not depend on the engine, the memory
-        limit, the number of workers or interruptions.
+    Graph
+        The graph; ``made_with`` has the numbers of documents, units and skipped rows, unless it is private. It does not
+        depend on the engine, the memory limit, the number of workers or interruptions.
 
     Examples
     --------
     >>> rows = ["doc_id\\tcodes", "1\\taspirin;headache", "2\\taspirin;headache", "3\\taspirin;fever"]
     >>> _ = Path("records.tsv").write_text("\\n".join(rows))
-    >>> built = cs.build_graph("records.tsv", "counted")
-    >>> built.nodes, built.edges
-    (3, 2)
-    >>> cs.Graph.load("counted").count.tolist()
-    [1, 2]
+    >>> graph = cs.build_graph("records.tsv", "counted")
+    >>> graph, graph.count.tolist(), graph.made_with["documents"]
+    (Graph(3 nodes, 2 edges), [1, 2], 3)
     """
+    how = {"stop_list": stop_list, "roll_up": roll_up, "vocabulary": vocabulary, "memory": memory, "workers": workers}
+    more = {"master": master, "resume": resume, "seed": seed, "bad": bad, "progress": progress}
+    build_folder(documents, out, lexicon, options, engine=engine, **how, **more)  # type: ignore[arg-type]
+    return Graph.load(out, verify=False)
+
+
+def build_folder(
+    documents: Paths,
+    out: Path | str,
+    lexicon: Paths | Lexicon | None = None,
+    options: BuildOptions | None = None,
+    *,
+    stop_list: str | Path | Iterable[str] = (),
+    roll_up: str | Path | None = None,
+    vocabulary: str | Path | None = None,
+    engine: EngineName = "local",
+    master: str = "local[*]",
+    memory: int = 4 << 30,
+    workers: int | None = None,
+    resume: bool = False,
+    seed: int | None = None,
+    bad: BadRows | None = None,
+    progress: Progress = SILENT,
+) -> BuildResult:
+    """Write the folder of :func:`build_graph`, without reading it."""
     given, bad = options or BuildOptions(), bad if bad is not None else BadRows()
     check_choice("engine", engine, EngineName)
     check_vocabulary(vocabulary)
@@ -304,10 +329,13 @@ def _write(
     job.progress.start("Counting pairs")
     edges = engine.edges(nodes)
     if options.private is not None:
-        edges, chosen, counts = _released(edges, options, Randomness(job.given_seed), chosen)
-        made_with = _private_meta(made_with, options, job.given_seed)
+        noisy = release(edges, options.private, Randomness(job.given_seed), options.order)
+        parts, kept, counts = released_nodes(noisy, len(chosen), options.suppress_below)
+        edges, chosen = iter(parts), chosen[kept]
+        made_with = private_meta(made_with, options.private, options.order, job.given_seed)
     elif options.suppress_below > 0:
-        edges = suppress(edges, options.suppress_below)
+        total = census.n_groups if options.counts_groups else census.n_units
+        edges = suppress(edges, options.suppress_below, counts, total)
     folder = job.work.path / "graph"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -323,22 +351,6 @@ def _write(
     about = {**made_with, "nodes": len(chosen), "edges": n_edges}
     finish_folder(folder, out, "graph", about, release_markdown)
     return len(chosen), n_edges
-
-
-def _released(
-    edges: Iterator[Edges], options: BuildOptions, random: Randomness, chosen: np.ndarray
-) -> tuple[Iterator[Edges], np.ndarray, np.ndarray]:
-    """Private edges, and the nodes that they alone decide: renumbered in the same order, counted by their edges."""
-    assert options.private is not None
-    parts = list(suppress(release(edges, options.private, random, options.order), options.suppress_below))
-    largest = np.zeros(len(chosen), np.int64)
-    for part in parts:
-        np.maximum.at(largest, part.source, part.count)
-        np.maximum.at(largest, part.target, part.count)
-    kept = np.flatnonzero(largest > 0)
-    number = new_numbers(kept, len(chosen))
-    renumbered = (replace(part, source=number[part.source], target=number[part.target]) for part in parts)
-    return renumbered, chosen[kept], largest[kept]
 
 
 def _check_not_empty(n_nodes: int, n_edges: int, options: BuildOptions) -> None:
@@ -364,14 +376,6 @@ def _check_not_empty(n_nodes: int, n_edges: int, options: BuildOptions) -> None:
     else:
         reason = f"no two occur in one {options.unit}; for patient records, use the `unit` patient-window"
     raise CogstageError(f"{n_nodes:,} terms but no edges: {reason}")
-
-
-def _private_meta(made_with: dict[str, Any], options: BuildOptions, seed: int | None) -> dict[str, Any]:
-    """The metadata of a private graph: no exact counts."""
-    assert options.private is not None
-    exact = ("inputs", "decided", "documents", "units", "groups", "years", "skipped")
-    private = private_meta(options.private, options.order, seed)
-    return {**{key: value for key, value in made_with.items() if key not in exact}, "private": private}
 
 
 def _seed(work: WorkFolder, seed: int | None) -> int:

@@ -24,6 +24,7 @@ from cogstage.input_files import Paths
 from cogstage.progress import Progress
 from cogstage.tables import BadRows, expand
 
+COMMON_SHOWN = 10  # common words that are named
 SAMPLED, SAMPLED_FILES = 20_000, 200  # documents and files from which the options "auto" are decided
 
 

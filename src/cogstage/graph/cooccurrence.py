@@ -16,7 +16,9 @@ import scipy.sparse as sp
 
 from cogstage.artefact import new_folder, read_folder
 from cogstage.artefact_checks import version_of
+from cogstage.choices import FrameLibrary
 from cogstage.errors import CogstageError, UsageError
+from cogstage.frames import to_frame
 from cogstage.graph.edges import Edges
 from cogstage.graph.folder import EDGES, EXAMPLES, ORDER, ORDER_COLUMNS, read_columns, write_edges
 from cogstage.graph.kept_examples import Examples
@@ -135,17 +137,16 @@ class Graph:
         one, other = np.asarray(one, np.int64), np.asarray(other, np.int64)
         low, high = np.minimum(one, other), np.maximum(one, other)
         begin, end = self.starts[low], self.starts[low + 1]
-        place = begin.copy()
         while np.any(begin < end):  # one bisection step for all pairs at a time
             middle = (begin + end) // 2
             below = (begin < end) & (self.target[np.minimum(middle, self.n_edges - 1)] < high)
             end = np.where((begin < end) & ~below, middle, end)
             begin = np.where(below, middle + 1, begin)
-        place = np.minimum(begin, max(self.n_edges - 1, 0))
+        position = np.minimum(begin, max(self.n_edges - 1, 0))
         if self.n_edges == 0:
             return np.full(one.shape, -1, np.int64)
-        there = (begin < self.starts[low + 1]) & (self.target[place] == high)
-        return np.where(there, place, -1)
+        there = (begin < self.starts[low + 1]) & (self.target[position] == high)
+        return np.where(there, position, -1)
 
     def order(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
         """Count patients with ``one`` first, with ``other`` first, and with both on the same day.
@@ -164,10 +165,10 @@ class Graph:
         if self.in_order is None:
             return np.zeros((len(one), 3), np.int64)
         edge = self.edge(one, other)
-        found = np.where((edge >= 0)[:, None], self.in_order[np.maximum(edge, 0)], 0).astype(np.int64)
+        order = np.where((edge >= 0)[:, None], self.in_order[np.maximum(edge, 0)], 0).astype(np.int64)
         turned = one > other
-        found[turned] = found[turned][:, [1, 0, 2]]
-        return found
+        order[turned] = order[turned][:, [1, 0, 2]]
+        return order
 
     @cached_property
     def starts(self) -> np.ndarray:
@@ -186,6 +187,57 @@ class Graph:
             for at in range(0, len(array), CHUNK):
                 digest.update(np.ascontiguousarray(array[at : at + CHUNK].astype(kind)).tobytes())
         return digest.hexdigest()
+
+    def to_frame(self, library: FrameLibrary = "pandas") -> Any:
+        """Return the edges as a table.
+
+        Parameters
+        ----------
+        library
+            "pandas", "polars" or "pyarrow".
+
+        Returns
+        -------
+        pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            Keys of source and target, and the count, as :func:`import_edges` reads them.
+        """
+        terms = pa.array(self.vocabulary.term, pa.string())
+        ends = [terms.take(pa.array(end)) for end in (self.source, self.target)]
+        return to_frame(pa.table([*ends, pa.array(self.count)], ["source", "target", "count"]), library)
+
+    def to_networkx(self) -> Any:
+        """Return the graph for NetworkX.
+
+        Returns
+        -------
+        networkx.Graph
+            Nodes are keys with ``name``, ``type`` and ``count``; edges have ``count`` and, as ``weight``, their PPMI.
+        """
+        import networkx
+
+        words, ppmi = self.vocabulary, self.ppmi()
+        weights = np.asarray(ppmi[self.source, self.target]).ravel().tolist()
+        graph = networkx.Graph()
+        about = zip(words.term, words.name, words.type, words.count.tolist(), strict=True)
+        graph.add_nodes_from((term, {"name": name, "type": kind, "count": n}) for term, name, kind, n in about)
+        ends = ([words.term[node] for node in end.tolist()] for end in (self.source, self.target))
+        edges = zip(*ends, self.count.tolist(), weights, strict=True)
+        graph.add_edges_from((one, other, {"count": n, "weight": weight}) for one, other, n, weight in edges)
+        return graph
+
+    def to_edge_index(self) -> tuple[Any, Any]:
+        """Return the graph for PyTorch Geometric.
+
+        Returns
+        -------
+        tuple of torch.Tensor
+            Edge index, int64 (2, 2E) with both directions of each edge, and its counts, float32 (2E,).
+        """
+        import torch
+
+        ends = np.stack([np.concatenate([self.source, self.target]), np.concatenate([self.target, self.source])])
+        weight = np.tile(self.count.astype(np.float32), 2)
+        return torch.from_numpy(ends.astype(np.int64)), torch.from_numpy(weight)
 
     def save(self, path: Path | str, made_with: Mapping[str, Any] | None = None) -> None:
         """Write the graph folder with a release report.

@@ -163,31 +163,31 @@ class Counter:
     def count(self, first: int, last: int, buffers: list[np.ndarray]) -> np.ndarray:
         """Write targets, counts (groups, order) of the sources first ... last to the front of the buffers, all int32.
 
-        Gives how many targets each source has; they stand one source behind the other, ascending.
+        Returns the number of targets of each source; targets are in order of source, ascending.
         """
         slot = self.filled[first : last + 1] - self.filled[first]
-        found = np.zeros(last - first, np.int64)
+        n_targets = np.zeros(last - first, np.int64)
         pointer, begin, end, owner = self._places
 
         def work(thread: int) -> None:
-            place = (first + thread, last, self.threads, first, self.rows.term, pointer, begin, end)
+            arguments = (first + thread, last, self.threads, first, self.rows.term, pointer, begin, end)
             if self.lag is not None:
-                compiled.pairs_in_order(*place, owner, self._days, self.lag, slot, *buffers, found)
+                compiled.pairs_in_order(*arguments, owner, self._days, self.lag, slot, *buffers, n_targets)
             elif self.with_groups:
-                compiled.pairs_by_group(*place, owner, slot, *buffers, found)
+                compiled.pairs_by_group(*arguments, owner, slot, *buffers, n_targets)
             else:
-                compiled.pairs_by_unit(*place, slot, *buffers, found)
+                compiled.pairs_by_unit(*arguments, slot, *buffers, n_targets)
 
         columns = [*buffers[:3], *buffers[3].T] if self.lag is not None else buffers
         if self.threads == 1:
             work(0)
             for column in columns:
-                compiled.close_ranks(slot, found, column)
-            return found
+                compiled.close_ranks(slot, n_targets, column)
+            return n_targets
         with ThreadPoolExecutor(self.threads) as pool:
             list(pool.map(work, range(self.threads)))
-            list(pool.map(lambda column: compiled.close_ranks(slot, found, column), columns))
-        return found
+            list(pool.map(lambda column: compiled.close_ranks(slot, n_targets, column), columns))
+        return n_targets
 
     def ranges(self, slots: int = SLOTS) -> Iterator[tuple[int, int]]:
         """Ranges of sources whose pairs fit ``slots``, or single sources."""
@@ -208,8 +208,8 @@ class Counter:
         slots = max(slots, int(np.diff(self.filled).max(initial=1)))
         buffers = self.buffers(slots)
         for first, last in self.ranges(slots):
-            found = self.count(first, last, buffers)
-            source = np.repeat(np.arange(first, last, dtype=np.int32), found)
+            n_targets = self.count(first, last, buffers)
+            source = np.repeat(np.arange(first, last, dtype=np.int32), n_targets)
             target, *counts = (buffer[: len(source)] for buffer in buffers[:3])
             order = None if self.lag is None else buffers[3][: len(source)].copy()
             count, groups = counts[0].astype(np.int64), counts[1].astype(np.int64) if len(counts) > 1 else None
@@ -220,8 +220,8 @@ def count_pairs(unit: np.ndarray, term: np.ndarray, n_terms: int, threads: int |
     """Pairs of terms by the number of units that hold both, from arrays in memory: (V, V), upper half, int32."""
     counter = Counter(Rows.from_columns(unit, np.zeros(len(unit), np.int64), term).distinct(), n_terms, threads=threads)
     buffers = counter.buffers(int(counter.filled[-1]))  # pages that stay empty are never touched
-    found = counter.count(0, n_terms, buffers)
-    pointer = np.concatenate([[0], np.cumsum(found)])
+    n_targets = counter.count(0, n_terms, buffers)
+    pointer = np.concatenate([[0], np.cumsum(n_targets)])
     matrix = sp.csr_matrix((n_terms, n_terms), dtype=np.int32)
     matrix.indices, matrix.data = (buffer[: pointer[-1]] for buffer in buffers)
     matrix.indptr = pointer.astype(np.int32 if pointer[-1] < 2**31 else np.int64)

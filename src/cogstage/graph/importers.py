@@ -16,6 +16,7 @@ from cogstage.artefact import file_hash
 from cogstage.corpus.formats.table import renames_of
 from cogstage.csv_records import separator_of
 from cogstage.errors import CogstageError, UsageError
+from cogstage.frames import takes_frames
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.edges import Edges
 from cogstage.graph.renumbering import Renumbering
@@ -58,6 +59,7 @@ def graph_of(
     return Graph(vocabulary, edges.source, edges.target, edges.count, made_with)
 
 
+@takes_frames("edges", "terms")
 def import_edges(
     edges: Paths,
     terms: Paths | None = None,
@@ -70,8 +72,8 @@ def import_edges(
     Parameters
     ----------
     edges
-        Tables with the columns source, target and count. A pair may occur in both directions with the same count; two
-        different counts are an invalid row.
+        Tables (files, or a frame) with the columns source, target and count. A pair may occur in both directions with
+        the same count; two different counts are an invalid row.
     terms
         Tables with the column term, and optionally concept, name, type and count. Terms that are missing from these
         tables still become nodes.
@@ -154,34 +156,39 @@ def _clean_edges(
 def _edge_table(path: Path, renames: Mapping[str, str]) -> pa.Table | None:
     """The edges of a CSV, TSV or Parquet file as text, text and int64; None if it cannot be converted."""
     try:
-        kind = table_kind(path)
-        if kind == "parquet":
-            table = pq.read_table(path, use_threads=False)
-        elif kind == "json":
+        table = arrow_table(path, renames)
+        if table is None or any(table.column_names.count(column) != 1 for column in EDGE_COLUMNS):
             return None
-        else:
-            with open_text(path) as handle:
-                header = handle.readline()
-            separator = "\t" if kind == "tsv" else separator_of(header)
-            quotes = kind == "csv" and separator != "\t"
-            with open_bytes(path) as handle:
-                table = pa_csv.read_csv(
-                    handle,
-                    pa_csv.ReadOptions(use_threads=False, block_size=16 << 20),
-                    pa_csv.ParseOptions(delimiter=separator, quote_char='"' if quotes else False),
-                    pa_csv.ConvertOptions(column_types=dict.fromkeys(next(csv.reader([header], delimiter=separator)),
-                                                                     pa.string())),
-                )  # fmt: skip
-        ours = [renames.get(name.strip().lower(), name.strip().lower()) for name in table.column_names]
-        if any(ours.count(column) != 1 for column in EDGE_COLUMNS):
-            return None
-        chosen = [table.column(ours.index(column)) for column in EDGE_COLUMNS]
+        chosen = [table.column(column) for column in EDGE_COLUMNS]
         if any(pa.types.is_floating(column.type) for column in chosen):
             return None
         types = (pa.string(), pa.string(), pa.int64())
         return pa.table([column.cast(to) for column, to in zip(chosen, types, strict=True)], names=EDGE_COLUMNS)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, EOFError, UnicodeDecodeError):
         return None
+
+
+def arrow_table(path: Path, renames: Mapping[str, str]) -> pa.Table | None:
+    """A CSV or TSV file as text, or a Parquet file as it is, with our names of its columns; None for JSON."""
+    kind = table_kind(path)
+    if kind == "json":
+        return None
+    if kind == "parquet":
+        table = pq.read_table(path, use_threads=False)
+    else:
+        with open_text(path) as handle:
+            header = handle.readline()
+        separator = "\t" if kind == "tsv" else separator_of(header)
+        quotes = kind == "csv" and separator != "\t"
+        columns = next(csv.reader([header], delimiter=separator))
+        with open_bytes(path) as handle:
+            table = pa_csv.read_csv(
+                handle,
+                pa_csv.ReadOptions(use_threads=False, block_size=16 << 20),
+                pa_csv.ParseOptions(delimiter=separator, quote_char='"' if quotes else False),
+                pa_csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string())),
+            )
+    return table.rename_columns([renames.get(n.strip().lower(), n.strip().lower()) for n in table.column_names])
 
 
 def _checked_edges(

@@ -12,7 +12,7 @@ from cogstage.corpus.readers import Reader, open_reader
 from cogstage.graph.counting import Census, Counter, Rows
 from cogstage.graph.edges import Edges
 from cogstage.graph.options import BuildOptions
-from cogstage.graph.privacy import bounded_edges
+from cogstage.graph.privacy import bounded_edges, is_large
 from cogstage.graph.runs import WorkFolder
 from cogstage.graph.units import Finder, InputSummary, Keys, number_of
 from cogstage.numbering import new_numbers
@@ -63,14 +63,16 @@ class Nodes:
 
 def choose_nodes(keys: list[str], census: Census, options: BuildOptions) -> Nodes:
     """The keys that are counted and shared often enough."""
-    count = census.groups if options.counts_groups else census.units
+    count, total = census.groups, census.n_groups
+    if not options.counts_groups:
+        count, total = census.units, census.n_units
     kept = count >= options.min_count
-    if options.private is None:
-        kept &= census.groups >= options.suppress_below
+    if options.private is None:  # those without the term can be too few, too: the total is published
+        kept &= (census.groups >= options.suppress_below) & is_large(total - count, options.suppress_below)
     chosen = np.flatnonzero(kept)
     node = new_numbers(chosen, len(keys))
     hashes = None
-    if options.private is not None:
+    if options.bound is not None:
         hashes = np.fromiter((number_of("key", keys[number]) for number in chosen.tolist()), np.uint64, len(chosen))
     return Nodes(chosen, node, hashes)
 
@@ -80,8 +82,8 @@ def count_rows(
 ) -> Iterator[Edges]:
     """The sorted edges of rows that hold whole groups; rows sorted and distinct, terms still keys."""
     rows = rows.renumbered(nodes.of_key)
-    if options.private is not None and nodes.hashes is not None:
-        yield bounded_edges(rows, nodes.hashes, options.private.pairs, seed, options.lag_days)
+    if options.bound is not None and nodes.hashes is not None:
+        yield bounded_edges(rows, nodes.hashes, options.bound, seed, options.lag_days)
         return
     with_groups = options.counts_groups or options.suppress_below > 0
     for edges in Counter(rows, len(nodes), with_groups, threads, options.lag_days).edges():

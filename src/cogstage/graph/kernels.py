@@ -75,9 +75,9 @@ def into_buckets(group, unit, term):  # type: ignore[no-untyped-def]
     new_group, new_unit, new_term = np.empty_like(group), np.empty_like(unit), np.empty_like(term)
     for i in range(n):
         b = np.int64((group[i] - low) >> shift)
-        place = to[b]
+        position = to[b]
         to[b] += 1
-        new_group[place], new_unit[place], new_term[place] = group[i], unit[i], term[i]
+        new_group[position], new_unit[position], new_term[position] = group[i], unit[i], term[i]
     return new_group, new_unit, new_term, start
 
 
@@ -193,9 +193,9 @@ def by_term(group, unit, term, n_terms):  # type: ignore[no-untyped-def]
         if i > 0 and group[i] != group[i - 1]:
             number += np.int32(1)
         for k in range(i, j):
-            place = to[term[k]]
+            position = to[term[k]]
             to[term[k]] += 1
-            begin[place], end[place], owner[place] = k + 1, j, number
+            begin[position], end[position], owner[position] = k + 1, j, number
         i = j
     return pointer, begin, end, owner
 
@@ -213,7 +213,7 @@ def most_targets(pointer, begin, end, n_terms):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _emit(source, counts, bits, blocks, targets, values, place):  # type: ignore[no-untyped-def]
+def _emit(source, counts, bits, blocks, targets, values, position):  # type: ignore[no-untyped-def]
     """Write the touched targets in ascending order and wipe the accumulator; bits and flags of blocks find them."""
     for block in range(source >> 12, len(blocks)):
         if blocks[block] == 0:
@@ -228,15 +228,15 @@ def _emit(source, counts, bits, blocks, targets, values, place):  # type: ignore
                 one = word & (~word + BIT)
                 word ^= one
                 j = (w << 6) + PLACE[np.int64((one * DE_BRUIJN) >> np.uint64(58))]
-                targets[place] = j
-                values[place] = counts[j]
+                targets[position] = j
+                values[position] = counts[j]
                 counts[j] = 0
-                place += 1
-    return place
+                position += 1
+    return position
 
 
 @njit(cache=True, nogil=True)
-def pairs_by_unit(first, last, step, base, term, pointer, begin, end, slot, targets, values, found):  # type: ignore[no-untyped-def]
+def pairs_by_unit(first, last, step, base, term, pointer, begin, end, slot, targets, values, n_targets):  # type: ignore[no-untyped-def]
     """Targets and unit counts of the sources first, first+step, ... < last, each written from its slot on."""
     n_terms = len(pointer) - 1
     counts = np.zeros(n_terms, np.int32)
@@ -249,13 +249,13 @@ def pairs_by_unit(first, last, step, base, term, pointer, begin, end, slot, targ
                 bits[j >> 6] |= BIT << np.uint64(j & LOW6)
                 blocks[j >> 12] = 1
                 counts[j] += np.int32(1)
-        place = slot[source - base]
-        found[source - base] = _emit(source, counts, bits, blocks, targets, values, place) - place
+        position = slot[source - base]
+        n_targets[source - base] = _emit(source, counts, bits, blocks, targets, values, position) - position
 
 
 @njit(cache=True, nogil=True)
 def pairs_by_group(  # type: ignore[no-untyped-def]
-    first, last, step, base, term, pointer, begin, end, owner, slot, targets, values, groups, found
+    first, last, step, base, term, pointer, begin, end, owner, slot, targets, values, groups, n_targets
 ):
     """As :func:`pairs_by_unit`, and in ``groups`` how many different groups each pair was seen in."""
     n_terms = len(pointer) - 1
@@ -278,16 +278,16 @@ def pairs_by_group(  # type: ignore[no-untyped-def]
                 if latest[j] != g:
                     latest[j] = g
                     of_groups[j] += np.int32(1)
-        place = slot[source - base]
-        stop = _emit(source, counts, bits, blocks, targets, values, place)
-        found[source - base] = stop - place
-        for k in range(place, stop):
+        position = slot[source - base]
+        stop = _emit(source, counts, bits, blocks, targets, values, position)
+        n_targets[source - base] = stop - position
+        for k in range(position, stop):
             groups[k] = of_groups[targets[k]]
 
 
 @njit(cache=True, nogil=True)
 def pairs_in_order(  # type: ignore[no-untyped-def]
-    first, last, step, base, term, pointer, begin, end, owner, day, lag, slot, targets, values, groups, order, found
+    first, last, step, base, term, pointer, begin, end, owner, day, lag, slot, targets, values, groups, order, n_targets
 ):
     """As :func:`pairs_by_group`, and in ``order`` (3 columns) in how many groups the source came first, the target
     came first, or both on one day; groups in which more than ``lag`` days lie between count nowhere.
@@ -322,23 +322,23 @@ def pairs_in_order(  # type: ignore[no-untyped-def]
                     later = np.int64(day[q]) - np.int64(own)
                     if -lag <= later <= lag:
                         cells[j, 0 if later > 0 else 1 if later < 0 else 2] += np.int32(1)
-        place = slot[source - base]
-        stop = _emit(source, counts, bits, blocks, targets, values, place)
-        found[source - base] = stop - place
-        for k in range(place, stop):
+        position = slot[source - base]
+        stop = _emit(source, counts, bits, blocks, targets, values, position)
+        n_targets[source - base] = stop - position
+        for k in range(position, stop):
             groups[k] = of_groups[targets[k]]
             for c in range(3):
                 order[k, c] = cells[targets[k], c]
 
 
 @njit(cache=True, nogil=True)
-def close_ranks(slot, found, array):  # type: ignore[no-untyped-def]
+def close_ranks(slot, n_targets, array):  # type: ignore[no-untyped-def]
     """Move the filled part of every slot to the front of the array, one behind the other."""
-    place = 0
-    for s in range(len(found)):
-        if slot[s] == place:
-            place += found[s]
+    position = 0
+    for s in range(len(n_targets)):
+        if slot[s] == position:
+            position += n_targets[s]
             continue
-        for k in range(slot[s], slot[s] + found[s]):
-            array[place] = array[k]
-            place += 1
+        for k in range(slot[s], slot[s] + n_targets[s]):
+            array[position] = array[k]
+            position += 1

@@ -87,6 +87,11 @@ def mechanism_for(private: PrivacyOptions, order: bool = False) -> Mechanism:
     return Mechanism("gaussian", variance, 1 + least)
 
 
+def appearance(pairs: int, mechanism: Mechanism) -> float:
+    """Upper bound of the probability that one of a patient's ``pairs``, which nobody else has, is released."""
+    return min(1.0, pairs * _tail(mechanism.threshold - 1, mechanism.spread)[1])
+
+
 def _added_delta(pairs: int, p: float, shared: np.ndarray, deltas: np.ndarray) -> float:
     """Upper bound of 1 - q + q·δ(ε, j) in (2) over all j; within a step of the grid, each term is at its largest."""
     if p >= 1:

@@ -14,7 +14,7 @@ from cogstage.artefact import check_target, file_hash
 from cogstage.corpus.lexicon import Lexicon
 from cogstage.corpus.readers import open_reader
 from cogstage.errors import CogstageError, UsageError
-from cogstage.graph.build import BuildResult, build_graph
+from cogstage.graph.build import BuildResult, build_folder
 from cogstage.graph.build_inputs import resolve_options
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.edges import Edges
@@ -29,7 +29,7 @@ from cogstage.tables import BadRows
 
 SAME = (
     *("unit", "window", "per", "level", "context", "count", "ambiguity", "variants", "any_case", "context_rules"),
-    *("order", "roll_up", "values"),
+    *("order", "roll_up", "values", "pairs_per_patient"),
 )
 TOTALS = ("documents", "units", "groups", "skipped")
 
@@ -179,7 +179,7 @@ def add_documents(
 ) -> BuildResult:
     """Count documents that a graph does not have yet and write the sum to ``out``, which may be the graph itself.
 
-    Files whose hash the graph records are left out. ``build`` goes to :func:`cogstage.graph.build.build_graph`.
+    Files whose hash the graph records are left out. ``build`` goes to :func:`cogstage.graph.build.build_folder`.
     """
     older, out, options = Graph.load(graph), Path(out), options or BuildOptions()
     if options.keep_examples:
@@ -202,7 +202,7 @@ def add_documents(
     with lock_folder(out):
         part = out.parent / f".{out.name}.added"
         try:
-            built = build_graph(documents, part, lexicon, options, **build)
+            built = build_folder(documents, part, lexicon, options, **build)
             merged = merge_graphs([older, Graph.load(part)], [str(graph), "the new documents"])
             merged.save(out)
         finally:

@@ -28,7 +28,7 @@ def may_be_shown(name: NameCount, options: BuildOptions) -> bool:
     """
     if name.vocabulary:
         return True
-    if options.private is not None:
+    if options.bound is not None:
         return False
     return name.patients >= options.suppress_below <= PATIENTS_COUNTED
 

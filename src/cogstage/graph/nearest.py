@@ -15,8 +15,10 @@ PART = 0.9  # what a part of a name counts, where the whole counts 1
 class NearNames:
     """An index of names by their trigrams, built in one pass over all of their letters."""
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], bonus: np.ndarray | None = None) -> None:
+        """``bonus`` is added to the similarity of each name, to rank common ones higher."""
         self.names = names
+        self._bonus = np.zeros(len(names)) if bonus is None else bonus
         padded = [f"\x01{name}\x01" for name in names]
         lengths = np.fromiter((len(name) for name in padded), np.int64, len(padded))
         owner = np.repeat(np.arange(len(padded), dtype=np.int32), np.maximum(lengths - 2, 0))
@@ -41,11 +43,13 @@ class NearNames:
         if not len(owners):
             return []
         shared = np.bincount(owners, minlength=len(self.names))
-        likeness = 2 * shared / (self._size + len(wanted))
-        best = [np.argsort(-score, kind="stable")[:SHORTLIST] for score in (likeness, shared)]
+        similarity = 2 * shared / (self._size + len(wanted))
+        best = [np.argsort(-score, kind="stable")[:SHORTLIST] for score in (similarity, shared)]
         shortlist = np.unique(np.concatenate(best))
-        rated = sorted((*_distance(text, self.names[i]), self.names[i]) for i in shortlist[shared[shortlist] > 0])
-        return [name for distance, _, name in rated if distance <= 1 - CUTOFF][:most]
+        rated = ((*_distance(text, self.names[i]), i) for i in shortlist[shared[shortlist] > 0].tolist())
+        near = [entry for entry in rated if entry[0] <= 1 - CUTOFF]
+        near.sort(key=lambda entry: (entry[0] - self._bonus[entry[2]], entry[1], self.names[entry[2]]))
+        return [self.names[i] for _, _, i in near][:most]
 
 
 def _distance(text: str, name: str) -> tuple[float, float]:

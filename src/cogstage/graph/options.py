@@ -96,6 +96,9 @@ class BuildOptions:
         Smallest number of units of a term; rarer terms are left out.
     suppress_below, private
         Smallest number of patients (or documents) of a term or edge, and :class:`PrivacyOptions` of a private release.
+    pairs_per_patient
+        Largest number of pairs that one patient contributes to exact counts, so that `graph release` can add noise
+        later; None for no limit.
     order, lag
         Whether to count which of two terms came first, at most ``lag`` days apart (None for no limit).
     until
@@ -137,6 +140,7 @@ class BuildOptions:
     min_count: int = 1
     suppress_below: int = 0
     private: PrivacyOptions | None = None
+    pairs_per_patient: int | None = None
     order: bool = False
     lag: int | None = 90
     until: datetime.date | None = None
@@ -171,8 +175,20 @@ class BuildOptions:
         if self.suppress_below < 0:
             raise UsageError(f"`suppress_below` must be at least 0, not {self.suppress_below}")
         self._check_examples()
+        self._check_bound()
+
+    def _check_bound(self) -> None:
         if self.private is not None and self.min_count > 1:
             raise UsageError("`min_count` uses exact counts and cannot be combined with `private`; drop one of them")
+        if self.pairs_per_patient is None:
+            return
+        if self.pairs_per_patient < 1:
+            raise UsageError(f"`pairs_per_patient` must be at least 1, not {self.pairs_per_patient}")
+        if self.private is not None or self.min_count > 1 or self.suppress_below or self.keep_examples:
+            raise UsageError(
+                "`pairs_per_patient` prepares exact counts for noise that is added later; drop `private`, "
+                "`min_count`, `suppress_below` and `keep_examples`"
+            )
 
     def _check_examples(self) -> None:
         if not 0 <= self.keep_examples <= MOST_EXAMPLES:
@@ -187,7 +203,12 @@ class BuildOptions:
     @property
     def counts_groups(self) -> bool:
         """Whether the count of a pair is a number of patients."""
-        return self.per == "patient" or self.private is not None
+        return self.per == "patient" or self.bound is not None
+
+    @property
+    def bound(self) -> int | None:
+        """Largest number of pairs of one patient; None for no limit."""
+        return self.pairs_per_patient if self.private is None else self.private.pairs
 
     @property
     def lag_days(self) -> int | None:
@@ -214,6 +235,7 @@ class BuildOptions:
             "copies": self.copies,
             "until": None if self.until is None else self.until.isoformat(),
             "private": None if self.private is None else asdict(self.private),
+            "pairs_per_patient": self.pairs_per_patient,
             "corpus": self.corpus,
             "examples": {"per_pair": self.keep_examples, "of_patients": self.examples_of_patients}
             if self.keep_examples

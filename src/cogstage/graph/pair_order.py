@@ -79,11 +79,11 @@ def lean_at(start: Any, other: Any, cells: Any, one: int, two: int) -> Any:
 
 
 @numba.njit(cache=True, nogil=True)
-def _look_up(start: Any, other: Any, cells: Any, rows: Any, columns: Any, found: Any) -> None:
+def _look_up(start: Any, other: Any, cells: Any, rows: Any, columns: Any, order: Any) -> None:
     for m in range(len(rows)):
         turned = rows[m] > columns[m]
         at = edge(start, other, rows[m], columns[m])
         if at >= 0:
-            found[m, 0] = cells[at, 1 if turned else 0]
-            found[m, 1] = cells[at, 0 if turned else 1]
-            found[m, 2] = cells[at, 2]
+            order[m, 0] = cells[at, 1 if turned else 0]
+            order[m, 1] = cells[at, 0 if turned else 1]
+            order[m, 2] = cells[at, 2]

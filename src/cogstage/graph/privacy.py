@@ -15,7 +15,7 @@ them give graphs whose probabilities differ by at most a factor e^ε, up to δ.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -27,7 +27,12 @@ from cogstage.graph.edges import Edges
 from cogstage.graph.mechanism import Mechanism, mechanism_for
 from cogstage.graph.noise import Randomness
 from cogstage.graph.options import PrivacyOptions
+from cogstage.numbering import new_numbers
 
+EXACT = (
+    *("inputs", "decided", "documents", "units", "groups", "years", "skipped"),
+    *("merged", "federated", "pairs_per_patient"),
+)
 BLOCK = 1 << 16  # numbers whose noise is drawn together
 
 
@@ -40,10 +45,10 @@ def bounded_edges(rows: Rows, key: np.ndarray, most: int, seed: int, lag: int | 
     day = np.empty(0, np.int32)
     if lag is not None and rows.day is not None:
         day = kernels.first_days(rows.group, rows.term, rows.day, len(key))
-    found, which = private_kernels.bounded_pairs(
+    pairs, which = private_kernels.bounded_pairs(
         rows.group, rows.unit, rows.term, key, most, seed, day, 0 if lag is None else lag
     )
-    pairs, at, count = np.unique(found, return_inverse=True, return_counts=True)
+    pairs, at, count = np.unique(pairs, return_inverse=True, return_counts=True)
     source, target = (pairs >> np.uint64(32)).astype(np.int32), (pairs & np.uint64(0xFFFFFFFF)).astype(np.int32)
     order = None
     if lag is not None:
@@ -58,7 +63,8 @@ def release(
     mechanism = mechanism_for(private, order)
     noise = NoiseStream(mechanism, random)
     for part in edges:
-        drawn = noise.take(4 * len(part) if order else len(part)).reshape(len(part), -1)  # edge by edge
+        numbers = 4 if order else 1
+        drawn = noise.take(numbers * len(part)).reshape(len(part), numbers)  # edge by edge
         noisy = part.count + drawn[:, 0]
         kept = noisy >= mechanism.threshold
         cells = None
@@ -86,8 +92,23 @@ class NoiseStream:
         return drawn[:n]
 
 
-def private_meta(private: PrivacyOptions, order: bool, seed: int | None) -> dict[str, Any]:
-    """What ``meta.json`` says of a private release."""
+def released_nodes(edges: Iterable[Edges], n_nodes: int, below: int = 0) -> tuple[list[Edges], np.ndarray, np.ndarray]:
+    """Released edges under the numbers of the nodes that they have, those nodes, and the largest count of each."""
+    parts = list(suppress(edges, below))
+    largest = np.zeros(n_nodes, np.int64)
+    for part in parts:
+        np.maximum.at(largest, part.source, part.count)
+        np.maximum.at(largest, part.target, part.count)
+    kept = np.flatnonzero(largest > 0)
+    number = new_numbers(kept, n_nodes)
+    renumbered = [replace(part, source=number[part.source], target=number[part.target]) for part in parts]
+    return renumbered, kept, largest[kept]
+
+
+def private_meta(
+    made_with: Mapping[str, Any], private: PrivacyOptions, order: bool, seed: int | None = None
+) -> dict[str, Any]:
+    """What ``meta.json`` says of a private release: no exact counts."""
     mechanism = mechanism_for(private, order)
     about = {**asdict(private), "noise": f"discrete {private.noise.title()}", "threshold": mechanism.threshold}
     about |= {"deviation": round(mechanism.deviation, 3)}
@@ -96,7 +117,7 @@ def private_meta(private: PrivacyOptions, order: bool, seed: int | None) -> dict
         about["seed"] = (
             f"{seed}, set by the user: anyone who knows it can remove the noise, so this graph is not private"
         )
-    return about
+    return {**{key: value for key, value in made_with.items() if key not in EXACT}, "private": about}
 
 
 def fresh_seed() -> int:
@@ -104,14 +125,30 @@ def fresh_seed() -> int:
     return secrets.randbits(62)
 
 
-def suppress(edges: Iterable[Edges], below: int) -> Iterator[Edges]:
+def is_large(count: np.ndarray, below: int) -> np.ndarray:
+    """Whether counts may be known where those under ``below`` may not: 0, or large enough; bool, of one shape."""
+    large: np.ndarray = (count == 0) | (count >= below)
+    return large
+
+
+def suppress(
+    edges: Iterable[Edges], below: int, term_count: np.ndarray | None = None, total: int = 0
+) -> Iterator[Edges]:
     """The edges that at least ``below`` groups have (or whose count is, where groups were not counted).
+
+    With the counts of both terms and the ``total``, all four cells of a pair's table follow: with both terms, with one
+    of them, with none. A pair is left out if one of the cells is too small.
 
     The order of a pair is left out unless each of its counts is 0 or reaches ``below``, and so does the number of
     groups that have the pair but are in none of them, which is the difference between published counts.
     """
     for part in edges:
-        kept = part.where((part.count if part.groups is None else part.groups) >= below)
+        shown = (part.count if part.groups is None else part.groups) >= below
+        if term_count is not None:
+            first, second = term_count[part.source], term_count[part.target]
+            for cell in (first - part.count, second - part.count, total - first - second + part.count):
+                shown &= is_large(cell, below)
+        kept = part.where(shown)
         if kept.order is not None:
             order = kept.order.copy()
             cells = order if kept.groups is None else np.column_stack([order, kept.groups - order.sum(axis=1)])

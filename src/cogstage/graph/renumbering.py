@@ -20,7 +20,7 @@ class Renumbering:
 
     @classmethod
     def from_keys(cls, keys: Iterable[str], parents: Mapping[str, tuple[str, ...]] | None = None) -> Renumbering:
-        """Sort the keys; ``parents`` take the place of those that have any."""
+        """Sort the keys; ``parents`` replace those that have any."""
         replaced = parents or {}
         meant = [replaced.get(key, (key,)) for key in keys]
         ordered = sorted({key for each in meant for key in each})
@@ -35,8 +35,8 @@ class Renumbering:
         return len(self.new) == len(self.starts) - 1
 
     def spread(self, number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Every new number of these old ones: at which place of ``number`` the old one stands, and the new one."""
-        many = self.starts[number + 1] - self.starts[number]
-        place = np.repeat(np.arange(len(number)), many)
-        within = within_groups(many)
-        return place, self.new[self.starts[number][place] + within]
+        """All new numbers of these old ones: index into ``number``, and the new number."""
+        n_new = self.starts[number + 1] - self.starts[number]
+        index = np.repeat(np.arange(len(number)), n_new)
+        within = within_groups(n_new)
+        return index, self.new[self.starts[number][index] + within]

@@ -75,7 +75,7 @@ def _of_table(path: Path, codes: set[str]) -> RollUp:
             parents.setdefault(code, {})[parent] = None
             if row["name"]:
                 names.setdefault(parent, (str(row["name"]), str(row["type"] or "")))
-    return RollUp(path.name, {code: tuple(sorted(found)) for code, found in parents.items()}, names)
+    return RollUp(path.name, {code: tuple(sorted(above)) for code, above in parents.items()}, names)
 
 
 def _of_omop(level: str, codes: set[str], folder: Path) -> RollUp:
@@ -90,10 +90,10 @@ def _of_omop(level: str, codes: set[str], folder: Path) -> RollUp:
     at_level = standard
     if level != "standard":
         at_level = above = _ancestors(level, set().union(*meant.values()) if meant else set(), folder)
-        meant = {code: set().union(*(above.get(each, {each}) for each in found)) for code, found in meant.items()}
-    parents = {code: tuple(sorted(found)) for code, found in meant.items() if found != {code}}
-    unchanged = sum(code in at_level and found == {code} for code, found in meant.items())
-    wanted = {parent for found in parents.values() for parent in found}
+        meant = {code: set().union(*(above.get(each, {each}) for each in concepts)) for code, concepts in meant.items()}
+    parents = {code: tuple(sorted(concepts)) for code, concepts in meant.items() if concepts != {code}}
+    unchanged = sum(code in at_level and concepts == {code} for code, concepts in meant.items())
+    wanted = {parent for concepts in parents.values() for parent in concepts}
     names = {}
     for row in _rows(_files(folder, "concept"), ["concept_id", "concept_name"], ["domain_id"]):
         if (concept := as_concept(row["concept_id"])) in wanted:
@@ -117,22 +117,22 @@ def _ancestors(level: str, concepts: set[str], folder: Path) -> dict[str, set[st
             usable.add(as_concept(row["concept_id"]))
     above = _above(folder, concepts, usable)
     if not of_snomed:
-        return {concept: set(found) for concept, found in above.items()}
+        return {concept: set(ancestors) for concept, ancestors in above.items()}
     reached = set().union(*above.values()) if above else set()
     at_level = _at_depth(int(level[-1]), _above(folder, reached, usable))
-    found = {concept: at_level & set(ancestors) for concept, ancestors in above.items()}
-    return {concept: ancestors for concept, ancestors in found.items() if ancestors}
+    ancestors_of = {concept: at_level & set(ancestors) for concept, ancestors in above.items()}
+    return {concept: ancestors for concept, ancestors in ancestors_of.items() if ancestors}
 
 
 def _above(folder: Path, concepts: set[str], usable: set[str]) -> dict[str, dict[str, int]]:
     """The usable ancestors of each concept, itself among them, and how many levels up each is."""
-    found: dict[str, dict[str, int]] = {concept: {concept: 0} for concept in concepts & usable}
+    ancestors_of: dict[str, dict[str, int]] = {concept: {concept: 0} for concept in concepts & usable}
     columns = ["ancestor_concept_id", "descendant_concept_id", "min_levels_of_separation"]
     for row in _rows(_files(folder, "concept_ancestor"), columns):
         below, above = as_concept(row["descendant_concept_id"]), as_concept(row["ancestor_concept_id"])
         if below in concepts and above in usable:
-            found.setdefault(below, {})[above] = int(as_concept(row["min_levels_of_separation"]) or 0)
-    return found
+            ancestors_of.setdefault(below, {})[above] = int(as_concept(row["min_levels_of_separation"]) or 0)
+    return ancestors_of
 
 
 def _at_depth(depth: int, above: Mapping[str, Mapping[str, int]]) -> set[str]:

@@ -91,17 +91,17 @@ class WorkFolder:
 
     def runs(self, name: str = "run") -> list[Run]:
         """The finished runs of this name, in the order of their tasks; they follow each other without a gap."""
-        found: list[Run] = []
+        runs: list[Run] = []
         for path in sorted(self.path.glob(f"{name}-*.json")):
             if not (is_sound(path) and is_sound(path.with_suffix(".npy"))):
                 break
             about = json.loads(path.read_text(encoding="utf-8"))
-            if about["first"] != (found[-1].last if found else 0):
+            if about["first"] != (runs[-1].last if runs else 0):
                 break
             codes, left_out = tuple(about["codes"]), tuple(about["left_out"])
             rows = path.with_suffix(".npy")
-            found.append(Run(rows, about["first"], about["last"], about["documents"], codes, left_out))
-        return found
+            runs.append(Run(rows, about["first"], about["last"], about["documents"], codes, left_out))
+        return runs
 
     def add_run(self, found: DocumentRows, first: int, last: int, documents: int, name: str = "run") -> None:
         """Keep the rows of some tasks, sorted by group; the run counts once its description has its name."""

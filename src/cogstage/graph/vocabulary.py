@@ -14,14 +14,15 @@ import pyarrow.parquet as pq
 
 from cogstage.corpus.tokens import casefold_text
 from cogstage.errors import UsageError
-from cogstage.graph.nearest import NearNames
+from cogstage.graph.term_search import TermSearch, other_names
 
 
 class UnknownTerm(UsageError):
     """A term that is not in the vocabulary, with the nearest that are."""
 
-    def __init__(self, text: str, suggestions: list[str]) -> None:
+    def __init__(self, text: str, suggestions: list[str], stands_for: str = "") -> None:
         hint = f"; did you mean {', '.join(suggestions)}?" if suggestions else ""
+        hint = f" ({stands_for}), which is not in this graph" if stands_for else hint
         super().__init__(f"unknown term: {text}{hint}")
         self.suggestions = suggestions
 
@@ -60,30 +61,34 @@ class Vocabulary:
     @cached_property
     def casefolded(self) -> dict[str, int]:
         """Node by casefolded key, name or synonym; where names clash keys win, then names, then the commoner node."""
-        found: dict[str, int] = {}
+        node_of: dict[str, int] = {}
         by_count = np.argsort(-self.count, kind="stable").tolist()
         for names in (self.term, self.name):
             for node in by_count:
-                found.setdefault(casefold_text(names[node]), node)
+                node_of.setdefault(casefold_text(names[node]), node)
         for synonym, node in sorted(self.synonyms, key=lambda pair: -int(self.count[pair[1]])):
-            found.setdefault(casefold_text(synonym), node)
-        return found
-
-    def find(self, text: str) -> int:
-        """Find the node for ``text``; raise with suggestions if there is none."""
-        node = self.index.get(text, self.casefolded.get(casefold_text(text)))
-        if node is None:
-            raise UnknownTerm(text, self.suggest(text))
-        return node
+            node_of.setdefault(casefold_text(synonym), node)
+        return node_of
 
     @cached_property
-    def _near(self) -> NearNames:
-        return NearNames(list(self.casefolded))
+    def search(self) -> TermSearch:
+        """Finds terms as people type them; built when a name is first looked up that is not exact."""
+        return TermSearch(self)
+
+    def find(self, text: str) -> int:
+        """Find the node for ``text``; raise with suggestions unless it is beyond doubt."""
+        node = self.index.get(text, self.casefolded.get(casefold_text(text)))
+        if node is None:
+            match = self.search.resolve(text)
+            if match is None:
+                stands_for = other_names().get(casefold_text(text), ("",))[0]
+                raise UnknownTerm(text, [] if stands_for else self.search.suggestions(text), stands_for)
+            node = match.node
+        return node
 
     def suggest(self, text: str, most: int = 5) -> list[str]:
         """Names most similar to ``text``, best first."""
-        near = self._near.nearest(casefold_text(text)[:200], 3 * most)
-        return list(dict.fromkeys(self.name[self.casefolded[match]] for match in near))[:most]
+        return [self.name[match.node] for match in self.search.spelt_alike(text, most)]
 
     def write(self, folder: Path, file: str = "terms.parquet") -> None:
         """Write ``terms.parquet`` (and ``synonyms.parquet`` if there are any) into ``folder``."""

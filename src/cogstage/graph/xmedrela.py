@@ -125,7 +125,7 @@ def import_xmedrela(
     table = read_plain_pickle(neighbours)
     if not isinstance(table, dict) or not table:
         raise CogstageError(f"{neighbours}: expected a dictionary from term id to a list of (term id, weight)")
-    ends, weight = _neighbours(table, str(neighbours))
+    ends, weight = _neighbours(table, Path(neighbours))
     whole = bool(np.all(weight == np.floor(weight)))
     values = (weight if whole else np.maximum(np.round(weight * PPMI_SCALE), 1)).astype(np.int64)
     source, target, count = highest(ends, values)
@@ -134,36 +134,53 @@ def import_xmedrela(
     keys = unique_names([(node, words.get(node, str(node))) for node in table])
     about = {}
     for node, key in zip(table, keys, strict=True):
-        concept = meant.get(node, key)
-        concept = concept[0] if isinstance(concept, (list, tuple)) and concept else concept
-        about[key] = (str(concept), words.get(node, key), "")
+        about[key] = (str(meant.get(node, key)), words.get(node, key), "")
     made_with: dict[str, Any] = {"how": "import xmedrela", "inputs": inputs([Path(neighbours)])}
     if not whole:
         made_with |= {"values": "ppmi", "scale": PPMI_SCALE}
     return graph_of(keys, source, target, count, None, about, made_with)
 
 
-def _neighbours(table: dict[Any, Any], where: str) -> tuple[np.ndarray, np.ndarray]:
-    """The entries of an X-MedRELA dictionary by place in it: (n, 2) ends and (n,) weights above 0."""
-    number = {node: place for place, node in enumerate(table)}
+def _neighbours(table: dict[Any, Any], path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """The entries of an X-MedRELA dictionary by position in it: (n, 2) ends and (n,) weights above 0.
+
+    One list may stand at any number of places of a pickle, so that a small file would give an endless text or any
+    number of edges: nothing is turned into text that is not plain, and a file has fewer entries than bytes.
+    """
+    number = {node: position for position, node in enumerate(table)}
+    if sum(len(near) for near in table.values() if isinstance(near, (list, tuple))) > path.stat().st_size:
+        raise CogstageError(f"{path}: has more entries than bytes; the file is damaged or hostile")
     ends: list[tuple[int, int]] = []
     weights: list[float] = []
     for node, near in table.items():
         if not isinstance(near, (list, tuple)):
-            raise CogstageError(f"{where}: the entry of {node!r} is not a list of (term id, weight)")
+            raise CogstageError(f"{path}: the entry of {node!r} is not a list of (term id, weight)")
         for item in near:
-            if not (isinstance(item, (list, tuple)) and len(item) >= 2 and isinstance(item[1], (int, float))):
-                raise CogstageError(f"{where}: the entry of {node!r} holds {str(item)[:40]}, not (term id, weight)")
+            if not (
+                isinstance(item, (list, tuple))
+                and len(item) >= 2
+                and isinstance(item[0], (str, bytes, int))
+                and isinstance(item[1], (int, float))
+            ):
+                shown = repr(item)[:40] if isinstance(item, (str, bytes, int, float)) else f"a {type(item).__name__}"
+                raise CogstageError(f"{path}: the entry of {node!r} holds {shown}, not (term id, weight)")
             if item[0] in number and item[0] != node and item[1] > 0:
                 ends.append((number[node], number[item[0]]))
                 weights.append(float(item[1]))
     if not ends:
-        raise CogstageError(f"{where}: no edges between its terms")
+        raise CogstageError(f"{path}: no edges between its terms")
     return np.array(ends, np.int64), np.array(weights)
 
 
-def _mapping(path: Path | str) -> dict[Any, Any]:
-    found = read_plain_pickle(path)
-    if not isinstance(found, dict):
+def _mapping(path: Path | str) -> dict[Any, str]:
+    """A dictionary from term id to text; of a list, the first entry counts."""
+    table = read_plain_pickle(path)
+    if not isinstance(table, dict):
         raise CogstageError(f"{path}: expected a dictionary by term id")
-    return found
+    mapping = {}
+    for node, value in table.items():
+        first = value[0] if isinstance(value, (list, tuple)) and value else value
+        if not isinstance(first, (str, int)):
+            raise CogstageError(f"{path}: the entry of {node!r} is neither a text nor a list of texts")
+        mapping[node] = str(first)
+    return mapping

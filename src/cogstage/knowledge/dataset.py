@@ -13,43 +13,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cogstage.artefact import read_folder, safe_name
-from cogstage.choices import NegativeKind, SplitName
+from cogstage.choices import NegativeKind, SplitName, check_choice
 from cogstage.errors import CogstageError, LeakageError, UsageError
 from cogstage.graph.folder import read_columns
 from cogstage.graph.vocabulary import Vocabulary
+from cogstage.knowledge.pairs import NO_PAIRS as NO_PAIRS
+from cogstage.knowledge.pairs import Pairs as Pairs
+from cogstage.knowledge.pairs import RankingQuestions as RankingQuestions
+from cogstage.knowledge.pairs import pykeen_triples
+from cogstage.reporting.table import Table
 from cogstage.triples import TripleIndex, Triples
 
 SPLITS: tuple[str, ...] = get_args(SplitName)
 NEGATIVES: tuple[str, ...] = get_args(NegativeKind)
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """Labelled pairs of one relation and split, as node ids."""
-
-    head: np.ndarray  # int32 (M,)
-    tail: np.ndarray  # int32 (M,)
-    label: np.ndarray  # int8 (M,), 1 where the relation holds
-
-    def __len__(self) -> int:
-        return len(self.label)
-
-
-NO_PAIRS = Pairs(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int8))
-
-
-@dataclass(frozen=True)
-class RankingQuestions:
-    """One ranking question for each row: which of ``candidates`` are tails of ``head[i]``?
-
-    ``answer[i]`` is the position of the true tail in ``candidates``; ``known[i]`` are the positions of other true
-    tails of that head in any split, which a filtered ranking leaves out.
-    """
-
-    head: np.ndarray  # int32 (Q,)
-    candidates: np.ndarray  # int32 (C,)
-    answer: np.ndarray  # int32 (Q,)
-    known: tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True)
@@ -155,7 +131,7 @@ class FittingView:
         numpy.ndarray
             bool (n,). Sample only pairs with False as negatives.
         """
-        return self._known.joined(head, tail)
+        return self._known.has_relation(head, tail)
 
 
 @dataclass(frozen=True)
@@ -256,6 +232,33 @@ class Dataset:
             dict(self.manifest.get("sources") or {}),
             {key: pairs for key, pairs in self._negatives.items() if key[2] != "test"},
         )
+
+    def to_pykeen(self, vocabulary: Vocabulary, split: SplitName = "train") -> Any:
+        """Return the facts of a split for PyKEEN.
+
+        Parameters
+        ----------
+        vocabulary
+            Nodes of the graph, which become the entities.
+        split
+            "train", "dev" or "test".
+
+        Returns
+        -------
+        pykeen.triples.TriplesFactory
+            The facts as triples of keys, numbered alike in all splits: entity i is node i.
+        """
+        self.check_fits(vocabulary)
+        check_choice("split", split, SplitName)
+        return pykeen_triples(self._facts[split], vocabulary, self.relations)
+
+    def _repr_html_(self) -> str:
+        """Pairs and facts of each relation and split, for notebooks."""
+        rows = []
+        for relation in self.relations:
+            pairs = (self._pairs.get((relation, split), NO_PAIRS) for split in SPLITS)
+            rows.append((relation, *(f"{int(found.label.sum()):,} of {len(found):,}" for found in pairs)))
+        return Table("Data set: facts of all pairs, by split", ("relation", *SPLITS), tuple(rows)).html()
 
     def ranking(self, relation: str, split: str = "test") -> RankingQuestions:
         """Return the filtered ranking questions of a split: rank the true tail among the tails of the relation.

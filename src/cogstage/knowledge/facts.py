@@ -15,7 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cogstage.artefact import new_folder, read_folder, write_text
+from cogstage.choices import FrameLibrary
 from cogstage.errors import CogstageError
+from cogstage.frames import to_frame
 from cogstage.reporting.escape import spreadsheet
 from cogstage.reporting.release import release_markdown
 
@@ -169,6 +171,22 @@ class Facts:
         if any(year is not None for year in self.year):
             digest.update(repr(self.year).encode())
         return digest.hexdigest()
+
+    def to_frame(self, library: FrameLibrary = "pandas") -> Any:
+        """Return the facts as a table.
+
+        Parameters
+        ----------
+        library
+            "pandas", "polars" or "pyarrow".
+
+        Returns
+        -------
+        pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            Head, relation, tail, source and year, as :func:`facts_from_table` reads them.
+        """
+        columns = {name: pa.array(getattr(self, name), pa.string()) for name in COLUMNS}
+        return to_frame(pa.table({**columns, "year": pa.array(self.year, pa.int16())}), library)
 
     def save(self, path: Path | str, made_with: Mapping[str, Any] | None = None) -> None:
         """Write the facts folder with a release report.

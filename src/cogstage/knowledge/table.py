@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from cogstage.choices import Ambiguity, check_choice
-from cogstage.input_files import Paths
+from cogstage.frames import takes_frames
+from cogstage.input_files import Paths, listed
 from cogstage.knowledge.facts import Facts, Statement, year_of
 from cogstage.knowledge.matching import Names, how, unmatched_rows
 from cogstage.knowledge.names import code_key, end_rank
@@ -19,6 +20,7 @@ UNKNOWN = "unknown to the lexicon or graph"
 OTHER_TYPE = "known only as another type"
 
 
+@takes_frames("paths")
 def facts_from_table(
     paths: Paths,
     names: Names | None = None,
@@ -30,8 +32,8 @@ def facts_from_table(
     Parameters
     ----------
     paths
-        Tables with the columns head, relation and tail, and optionally source, date (a year or a day), head_type and
-        tail_type.
+        Tables (files, or a frame) with the columns head, relation and tail, and optionally source, date (a year or a
+        day), head_type and tail_type.
     names
         Names of a lexicon or graph. Heads and tails that are not its concepts are matched by code, then by name and
         type: the type in the table, or those that fit the relation. Names without a match stay unchanged and are listed
@@ -97,8 +99,7 @@ def facts_from_table(
             ]
             yield from (Statement(head, relation, tail, source, year) for head in ends[0] for tail in ends[1])
 
-    listed = [paths] if isinstance(paths, (str, Path)) else list(paths)
-    made_with = {"from": "table", "files": [Path(path).name for path in listed], "ambiguous": ambiguity}
+    made_with = {"from": "table", "files": [Path(path).name for path in listed(paths)], "ambiguous": ambiguity}
     facts = Facts.from_statements(rows(), made_with)
     details: dict[str, object] = {"bad rows": bad.count, "names": dict(sorted(counts.items()))}
     if names is not None:

@@ -31,7 +31,7 @@ class Config(Options):
 
     recognition_batch: int = option(256, "stage 2: facts per batch of L_r")
     fresh_negatives: int = option(4, "stage 2: negatives sampled per fact from the heads and tails of its relation")
-    recognition_passes: int = option(12, "stage 2: passes over the training facts")
+    recognition_passes: int = option(18, "stage 2: passes over the training facts")
     recognition_rate: float = option(2e-3, "stage 2: learning rate")
     recognition_decay: float = option(0.05, "stage 2: decoupled weight decay")
     offset_decay: float = option(0.3, "stage 2: decoupled weight decay of the term offsets")

@@ -1,5 +1,6 @@
 """The published model (Wang et al., ACL 2020), in plain PyTorch, with each equation next to its code.
 
+Eq. n is the number in the paper.
 V terms; n relations k = 0..n-1, their inverses n..2n-1, K = 2n of both, and NA = K. A batch asks about B pairs (h, t)
 for one target relation r. Shapes are given in brackets; P is the number of assumptions of a pair.
 ``fast/paper_network.py`` computes the same functions faster; the tests compare the two, and both with plain loops.
@@ -88,12 +89,12 @@ class PaperNetwork(nn.Module):
     # Stage 1, recall: p(j|i) = softmax over V of υ'_j·υ_i
 
     def recall_loss(self, nodes: Tensor, targets: Tensor) -> Tensor:
-        """L_n = -Σ_i Σ_j p̂(j|i) log p(j|i) for nodes i (n,) and sparse rows p̂ = PPMI / Σ PPMI (n, V)."""
+        """Eq. 3: L_n = -Σ_i Σ_j p̂(j|i) log p(j|i) for nodes i (n,) and sparse rows p̂ = PPMI / Σ PPMI (n, V), Eq. 2."""
         return -(targets.to_dense() * F.log_softmax(self.term[nodes] @ self.context.T, dim=1)).sum()
 
     @torch.no_grad()
     def recalled(self, nodes: Tensor) -> Tensor:
-        """p(j|i) of candidates j: (n,) -> (n, C)."""
+        """Eq. 1: p(j|i) of candidates j, softmax over V: (n,) -> (n, C)."""
         return F.softmax(self.term[nodes] @ self.context.T, dim=1)[:, self.candidates]
 
     def associations(self, nodes: Tensor) -> Tensor:
@@ -108,11 +109,11 @@ class PaperNetwork(nn.Module):
         return self.term[nodes] if self.offset is None else self.term.detach()[nodes] + self.offset[nodes]
 
     def scores(self, i: Tensor, j: Tensor) -> Tensor:
-        """s_k(i,j) of every relation, inverse and NA: (...), (...) -> (..., K+1)."""
+        """Eq. 4: s_k(i,j) of every relation, inverse and NA: (...), (...) -> (..., K+1)."""
         return -(self.vectors(i)[..., None, :] + self.relation - self.vectors(j)[..., None, :]).abs().sum(-1)
 
     def recognition_loss(self, triples: Tensor, heads: Tensor, tails: Tensor, allowed: Tensor) -> Tensor:
-        """L_r = -Σ (log p(t|h,r) + log p(h|t,r)), each against its corrupted triples.
+        """Eq. 12, 13: L_r = -Σ (log p(t|h,r) + log p(h|t,r)), each against its corrupted triples.
 
         Triples (b, 3), corrupted heads and tails (b, n); ``allowed`` (2, b, n), tails first, is False where a corrupted
         triple is a training fact after all.
@@ -131,7 +132,7 @@ class PaperNetwork(nn.Module):
         return F.cross_entropy(self.scores(i, j), relation, reduction="sum")
 
     def relation_probabilities(self, i: Tensor, j: Tensor, masked: Tensor) -> Tensor:
-        """p(k|i,j) = softmax over the k with s_k > s_NA, 0 for others and where ``masked`` (B, P, K): (B, P, K)."""
+        """Eq. 5: p(k|i,j) = softmax over the k with s_k > s_NA; 0 for others and where ``masked``. (B, P, K)."""
         s = self.scores(i, j)
         beats = (s[..., :-1] > s[..., -1:]) & ~masked
         return F.softmax(s[..., :-1].masked_fill(~beats, NEVER), dim=-1) * beats
@@ -146,17 +147,19 @@ class PaperNetwork(nn.Module):
 
     def decide(self, i: Tensor, j: Tensor, p: Tensor, valid: Tensor | None = None) -> Assumptions:
         """The decision that rests on assumptions (B, P) with p(k|i,j) (B, P, K); ``valid`` (B, P) are those there."""
-        a = p @ self.relation[:-1]  # a_ij = Σ_k p(k|i,j)·ξ_k (B, P, d)
-        e = self.pair(torch.cat([self.vectors(i), self.vectors(j), a], -1)).tanh()  # tanh([υ_i; υ_j; a_ij]·W_p + b_p)
-        g = self.v(self.attention(e).tanh())[..., 0]  # vᵀ·tanh(W_a·e_ij + b_a) (B, P)
+        a = p @ self.relation[:-1]  # Eq. 6: a_ij = Σ_k p(k|i,j)·ξ_k (B, P, d)
+        # Eq. 7: e_ij = tanh([υ_i; υ_j; a_ij]·W_p + b_p)
+        e = self.pair(torch.cat([self.vectors(i), self.vectors(j), a], -1)).tanh()
+        g = self.v(self.attention(e).tanh())[..., 0]  # Eq. 8: vᵀ·tanh(W_a·e_ij + b_a) (B, P)
         p_ij = self.weights(g, valid)
         value = (e @ self.decision.weight.T)[..., 0]
-        logit = (p_ij * value).sum(1) + self.decision.bias  # W_r·r + b_r with r = Σ p_ij·e_ij; σ is the caller's
+        # Eq. 10, 11: W_r·r + b_r with r = Σ p_ij·e_ij; σ is the caller's
+        logit = (p_ij * value).sum(1) + self.decision.bias
         return Assumptions(i, j, p, p_ij, value, logit)
 
     @staticmethod
     def weights(g: Tensor, valid: Tensor | None) -> Tensor:
-        """p_ij = softmax of g over a pair's assumptions: (B, P) -> (B, P)."""
+        """Eq. 9: p_ij = softmax of g over a pair's assumptions: (B, P) -> (B, P)."""
         return g.softmax(1) if valid is None else g.masked_fill(~valid, NEVER).softmax(1) * valid
 
     def forward(self, head: Tensor, tail: Tensor) -> Assumptions:

@@ -120,7 +120,7 @@ class Recognition:
             projected = (others[sample] @ project).reshape(SAMPLE, 2 * self.relations, -1)[:, [r, self.relations + r]]
             related, contrast = (one @ projected[:, part].T for part in (0, 1))  # (V, SAMPLE)
             score = self._joined(related, contrast, r).clip(-CUT, CUT)
-            score[facts.holders(k, sample, self.hidden)] = CUT
+            score[facts.heads_of(k, sample, self.hidden)] = CUT
             mu = phi(score).mean(1)
             mean_score[:, k] = mu - mu[heads].mean() / 2
         return mean_score

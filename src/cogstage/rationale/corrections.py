@@ -12,7 +12,9 @@ import numpy as np
 
 from cogstage.artefact import write_text
 from cogstage.errors import UsageError
+from cogstage.frames import takes_frames
 from cogstage.graph.vocabulary import Vocabulary
+from cogstage.input_files import Paths
 from cogstage.rationale.record import Triple
 from cogstage.relations import RelationIndex, inverse, phrase
 from cogstage.reporting.escape import spreadsheet
@@ -65,13 +67,14 @@ class Corrections:
         return len(self.entries)
 
     @classmethod
-    def read(cls, path: Path | str) -> Corrections:
+    @takes_frames("path")
+    def read(cls, path: Paths) -> Corrections:
         """Read a table of corrections.
 
         Parameters
         ----------
         path
-            Table with the columns head, relation, tail and verdict, and optionally who, when and why.
+            Table (a file or a frame): head, relation, tail, verdict, and optionally who, when and why.
 
         Returns
         -------
@@ -79,7 +82,7 @@ class Corrections:
             One entry per row, in the order of the table.
         """
         found = []
-        for row in read_rows(Path(path), required=COLUMNS[:4], optional=COLUMNS[4:]):
+        for row in read_rows(path, required=COLUMNS[:4], optional=COLUMNS[4:]):
             values = {name: str(row[name] or "") for name in COLUMNS}
             try:
                 found.append(Correction(**values))

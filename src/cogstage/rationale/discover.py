@@ -13,65 +13,31 @@ from cogstage.progress import SILENT, Progress
 from cogstage.rationale.filters import Filter
 from cogstage.rationale.record import Prediction
 from cogstage.rationale.verdict import Profiles
+from cogstage.relations import phrase
 
 if TYPE_CHECKING:
-    from cogstage.estimator import CogStage
+    from cogstage.trained_model import TrainedModel
 
 BATCH = 1024
 
 
 def discover(
-    model: CogStage,
+    model: TrainedModel,
     relation: str | None = None,
     head: int | None = None,
     tail: int | None = None,
     top: int = 20,
     new_only: bool = False,
-    everywhere: bool = False,
+    with_facts: bool = False,
     drop_contradicted: bool = False,
     k: int | None = 0,
     choose: Filter | None = None,
     base_rate: float = 0.5,
     progress: Progress = SILENT,
 ) -> list[Prediction]:
-    """Rank the most probable tails of a head, or heads of a tail.
+    """Rank the most probable tails of a head, or heads of a tail; see :meth:`cogstage.CogStage.discover`.
 
-    Parameters
-    ----------
-    model
-        A trained model.
-    relation
-        The relation to rank by; by default all that fit the type of the given term, one list after the other.
-    head, tail
-        Node id of the given term; give exactly one of the two.
-    top
-        Number of candidates to return, for each relation.
-    new_only
-        Whether to leave out known facts.
-    everywhere
-        Whether to rank all nodes, not only those with training facts of the relation.
-    drop_contradicted
-        Whether to leave out candidates for which an opposite relation is known or more likely. By default they are
-        marked and ranked below the others.
-    k, choose
-        Number of reasons per prediction (None for all), and a filter for them.
-    base_rate
-        Share of true pairs that the probabilities assume. The order does not depend on it.
-    progress
-        Receiver of progress reports.
-
-    Returns
-    -------
-    list of Prediction
-        One prediction per candidate with its rank: most probable first, contradicted ones last.
-
-    Examples
-    --------
-    >>> model = cs.CogStage.load("model")
-    >>> drug = model.vocabulary.find("Drug number 4")
-    >>> candidates = cs.discover(model, "may_treat", head=drug, top=3, new_only=True)
-    >>> [candidate.rank for candidate in candidates], any(candidate.known_fact for candidate in candidates)
-    ([1, 2, 3], False)
+    The given term is a node id. Without a relation, there is one list after the other.
     """
     if (head is None) == (tail is None):
         raise UsageError("discover needs a head or a tail, not both")
@@ -82,21 +48,21 @@ def discover(
             prediction
             for name in fitting_relations(model, head, tail)
             for prediction in discover(
-                model, name, head, tail, top, new_only, everywhere, drop_contradicted, k, choose, base_rate, progress
+                model, name, head, tail, top, new_only, with_facts, drop_contradicted, k, choose, base_rate, progress
             )
         ]
-    best, _ = rank_candidates(model, relation, head, tail, top, new_only, everywhere, drop_contradicted, progress)
+    best, _ = rank_candidates(model, relation, head, tail, top, new_only, with_facts, drop_contradicted, progress)
     return ranked_records(model, relation, head, tail, best, k, choose, base_rate)
 
 
 def rank_candidates(
-    model: CogStage,
+    model: TrainedModel,
     relation: str,
     head: int | None,
     tail: int | None,
     top: int,
     new_only: bool = False,
-    everywhere: bool = False,
+    with_facts: bool = False,
     drop_contradicted: bool = False,
     progress: Progress = SILENT,
     leave_out: Callable[[Profiles], np.ndarray] | None = None,
@@ -105,19 +71,7 @@ def rank_candidates(
 
     ``leave_out`` says which pairs to leave out, given their profiles.
     """
-    model.check_relation(relation)
-    given = head if head is not None else tail
-    assert given is not None
-    pool = np.arange(len(model.vocabulary)) if everywhere else model.ends(relation, "tail" if tail is None else "head")
-    pool = pool[pool != given]
-    heads, tails = _pairs(head, tail, pool)
-    number, types = model.all_relations.index(relation), model.explainer.types
-    if types is not None and len(pool) and not types.allowed(heads, tails)[:, number].any():
-        name, kind = model.vocabulary.name[given], model.vocabulary.type[given]
-        side, other = ("head", "tail") if tail is None else ("tail", "head")
-        raise UsageError(
-            f"{name} is a {kind}, and no known fact of {relation} has a {kind} as {side}; give it as `{other}` instead"
-        )
+    pool = candidates(model, relation, head, tail, with_facts)
     best, omitted = _Best(top), _Best(top)
     progress.start(f"Ranking {len(pool):,} candidates", len(pool))
     for start in range(0, len(pool), BATCH):
@@ -140,8 +94,39 @@ def rank_candidates(
     return best.node, omitted.node[omitted.logit >= least]
 
 
+def candidates(
+    model: TrainedModel, relation: str, head: int | None, tail: int | None, with_facts: bool = False
+) -> np.ndarray:
+    """The terms whose type fits at the other end of a relation, or only those with training facts. int64 (n,)."""
+    model.check_relation(relation)
+    given, side, other = (head, "head", "tail") if head is not None else (tail, "tail", "head")
+    assert given is not None
+    pool: np.ndarray = model.ends(relation, other) if with_facts else np.arange(len(model.vocabulary))
+    pool = pool[pool != given]
+    number, types = model.all_relations.index(relation), model.explainer.types
+    if types is None or not len(pool):
+        return pool
+    inverse_number = number if other == "head" else number + len(model.all_relations)
+    fits = types.allowed(*_pairs(head, tail, pool))[:, number]
+    fits &= np.isin(types.kind[pool], types.kinds(types.of_heads(inverse_number)))
+    if not fits.any():
+        name, kind = model.vocabulary.name[given], model.vocabulary.type[given]
+        raise UsageError(
+            f"{name} is a {kind}, and no known fact of {relation} has a {kind} as {side}; give it as `{other}` instead"
+        )
+    fitting: np.ndarray = pool[fits]
+    return fitting
+
+
+def left_out_text(model: TrainedModel, relation: str, ranked: int, with_facts: bool = False) -> str:
+    """How many terms a list ranks, and how many it leaves out and why."""
+    others = len(model.vocabulary) - ranked - 1
+    why = "they have no known fact of the relation" if with_facts else "their types do not fit the relation"
+    return f"{phrase(relation)}: {ranked:,} terms ranked" + (f"; {others:,} left out, because {why}" if others else "")
+
+
 def ranked_records(
-    model: CogStage,
+    model: TrainedModel,
     relation: str,
     head: int | None,
     tail: int | None,
@@ -169,7 +154,7 @@ class _Best:
         self.node, self.logit, self.below = node[first], logit[first], below[first]
 
 
-def fitting_relations(model: CogStage, head: int | None = None, tail: int | None = None) -> tuple[str, ...]:
+def fitting_relations(model: TrainedModel, head: int | None = None, tail: int | None = None) -> tuple[str, ...]:
     """The relations of the model that have terms of the given one's type at its side; all for a term without type."""
     node, inverted = (head, False) if head is not None else (tail, True)
     assert node is not None

@@ -1,4 +1,4 @@
-"""Export predictions for other tools: flat tables, KGX with Biolink predicates, GraphML, Graphviz."""
+"""Export predictions for other tools: flat tables, KGX, GraphML, Graphviz."""
 
 from __future__ import annotations
 
@@ -13,26 +13,18 @@ from xml.sax.saxutils import escape, quoteattr
 from cogstage.artefact import new_file, write_text
 from cogstage.errors import UsageError
 from cogstage.rationale.record import Order, PairEvidence, Prediction, Reason, Signal, Term
-from cogstage.rationale.wording import in_words, triple_phrase, verdict_words
+from cogstage.rationale.wording import in_words, opposite_flags, triple_phrase, verdict_words
 from cogstage.relations import inverse, is_inverse
-from cogstage.relations import relation as describe
 from cogstage.reporting.escape import spreadsheet
 
-BIOLINK_CATEGORIES = {
-    "drug": "biolink:Drug",
-    "chemical": "biolink:ChemicalEntity",
-    "disorder": "biolink:Disease",
-    "symptom": "biolink:PhenotypicFeature",
-    "procedure": "biolink:Procedure",
-    "anatomy": "biolink:AnatomicalEntity",
-    "organism": "biolink:OrganismTaxon",
-}
 FORMATS = ("jsonl", "tsv", "parquet", "kgx", "graphml", "dot")
 
 
 def export(predictions: Sequence[Prediction], path: Path, form: str) -> list[Path]:
     """Write predictions to ``path`` in one of :data:`FORMATS`; the files that were written."""
     if form == "kgx":
+        from cogstage.rationale.kgx import kgx
+
         nodes, edges = kgx(predictions)
         paths = [path.with_name(f"{path.stem}_{part}.tsv") for part in ("nodes", "edges")]
         for target, rows in zip(paths, (nodes, edges), strict=True):
@@ -57,31 +49,45 @@ def rows_of(predictions: Iterable[Prediction]) -> list[dict[str, Any]]:
     """One row per reason, the prediction's own figures on every row; a prediction without reasons keeps one row."""
     rows = []
     for p in predictions:
-        target: dict[str, Any] = {
-            "head": p.head.key,
-            "head_name": p.head.name,
-            "relation": p.relation,
-            "tail": p.tail.key,
-            "tail_name": p.tail.name,
-            "rank": p.rank,
-            "verdict": p.verdict,
-            "contradicted_by": p.contradicted_by,
-            "statement": p.statement,
-            "probability": p.probability,
-            "base_rate": p.base_rate,
-            "logit": p.logit,
-            "baseline": p.baseline,
-            **pair_columns(p.pair),
-            "rest": p.rest,
-            "known_fact": p.known_fact,
-            "types_fit": p.types_fit,
-            "profile": profile_json(p),
-            **order_columns("", p.order),
-            **signal_columns(p.signal),
-        }
         reasons = [reason_columns(rank, reason) for rank, reason in enumerate(p.reasons, start=1)]
-        rows += [{**target, **columns} for columns in reasons or [NO_REASON]]
+        rows += [{**prediction_columns(p), **columns} for columns in reasons or [NO_REASON]]
     return rows
+
+
+def reason_rows(predictions: Iterable[Prediction]) -> list[dict[str, Any]]:
+    """One row per reason with the pair it belongs to: a table beside one with a row per prediction."""
+    return [
+        {"head": p.head.key, "relation": p.relation, "tail": p.tail.key, "rank": p.rank, **reason_columns(rank, reason)}
+        for p in predictions
+        for rank, reason in enumerate(p.reasons, start=1)
+    ]
+
+
+def prediction_columns(p: Prediction) -> dict[str, Any]:
+    """The figures of a prediction, without its reasons."""
+    return {
+        "head": p.head.key,
+        "head_name": p.head.name,
+        "relation": p.relation,
+        "tail": p.tail.key,
+        "tail_name": p.tail.name,
+        "rank": p.rank,
+        "verdict": p.verdict,
+        "contradicted_by": p.contradicted_by,
+        "opposite": "; ".join(opposite_flags(p)),
+        "statement": p.statement,
+        "probability": p.probability,
+        "base_rate": p.base_rate,
+        "logit": p.logit,
+        "baseline": p.baseline,
+        **pair_columns(p.pair),
+        "rest": p.rest,
+        "known_fact": p.known_fact,
+        "types_fit": p.types_fit,
+        "profile": profile_json(p),
+        **order_columns("", p.order),
+        **signal_columns(p.signal),
+    }
 
 
 def profile_json(prediction: Prediction) -> str:
@@ -168,6 +174,8 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, list):  # as KGX writes them
+        return "|".join(map(_cell, value))
     return f"{value:.6g}" if isinstance(value, float) else spreadsheet(" ".join(str(value).split()))
 
 
@@ -179,56 +187,7 @@ def _write_parquet(rows: Sequence[dict[str, Any]], path: Path) -> None:
         pq.write_table(pa.Table.from_pylist(list(rows)), temporary, compression="zstd")
 
 
-def kgx(predictions: Iterable[Prediction]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """KGX node and edge rows: predicted triples as edges, probability and rationales as qualifiers."""
-    nodes: dict[str, dict[str, Any]] = {}
-    edges = []
-    for prediction in predictions:
-        subject, base, target = _forward(prediction.head, prediction.relation, prediction.tail)
-        for term in (subject, target):
-            category = BIOLINK_CATEGORIES.get(term.type, "biolink:NamedThing")
-            nodes.setdefault(term.key, {"id": term.key, "category": category, "name": term.name})
-        supporting = [
-            {
-                "subject": r.head.key,
-                "relation": r.relation,
-                "object": r.tail.key,
-                "share": round(r.share, 6),
-                "words": in_words(r),
-                "negated": not r.recognised,
-            }
-            for r in prediction.reasons
-        ]
-        edges.append(
-            {
-                "id": f"{subject.key}|{base}|{target.key}",
-                "subject": subject.key,
-                "predicate": describe(base).biolink,
-                "object": target.key,
-                "category": "biolink:Association",
-                "relation": base,
-                "negated": not prediction.profile_entry.holds,
-                "probability": prediction.probability,
-                "base_rate": prediction.base_rate,
-                "rank": prediction.rank,
-                "verdict": prediction.verdict,
-                "contradicted_by": prediction.contradicted_by,
-                "statement": prediction.statement,
-                "known_fact": prediction.known_fact,
-                "types_fit": prediction.types_fit,
-                "profile": profile_json(prediction),
-                "knowledge_level": "prediction",
-                "agent_type": "computational_model",
-                "primary_knowledge_source": "infores:cogstage",
-                "model": prediction.provenance.model,
-                **signal_columns(prediction.signal),
-                "reasons": json.dumps(supporting, ensure_ascii=False),
-            }
-        )
-    return list(nodes.values()), edges
-
-
-def _forward(head: Term, relation: str, tail: Term) -> tuple[Term, str, Term]:
+def read_forward(head: Term, relation: str, tail: Term) -> tuple[Term, str, Term]:
     """An inverse triple read forward, with its ends exchanged."""
     return (tail, inverse(relation), head) if is_inverse(relation) else (head, relation, tail)
 
@@ -250,7 +209,7 @@ def _network(predictions: Iterable[Prediction]) -> tuple[dict[str, Term], list[t
             for question, term, end in ((p.head, r.head, r.head_association), (p.tail, r.tail, r.tail_association)):
                 if end is not None:
                     line(question, term, "association", "is similar to", end.similarity)
-            subject, base, target = _forward(r.head, r.relation, r.tail)
+            subject, base, target = read_forward(r.head, r.relation, r.tail)
             line(subject, target, "reason", triple_phrase(base, r.recognised), abs(r.share))
     return terms, [(*key, weight) for key, weight in lines.items()]
 

@@ -12,11 +12,11 @@ from cogstage.rationale.record import Prediction
 from cogstage.tables import BadRows, read_rows
 
 if TYPE_CHECKING:
-    from cogstage.estimator import CogStage
+    from cogstage.trained_model import TrainedModel
 
 
 def predict_pairs_table(
-    model: CogStage, path: Path, relation: str | None = None, k: int | None = None, choose: Filter | None = None
+    model: TrainedModel, path: Path, relation: str | None = None, k: int | None = None, choose: Filter | None = None
 ) -> tuple[list[Prediction], BadRows]:
     """Predictions in the order of the table (head, tail and optionally relation), and the rows that were left out.
 
@@ -38,7 +38,7 @@ def predict_pairs_table(
 
 
 def predict_pairs(
-    model: CogStage,
+    model: TrainedModel,
     pairs: Sequence[tuple[int, int, str | None]],
     k: int | None = None,
     choose: Filter | None = None,

@@ -118,7 +118,7 @@ class PaperPredictor:
     def removable(self, head: np.ndarray, tail: np.ndarray, target: int) -> Removable:
         """The assumptions, which can be taken away: attention is taken again over those that are left."""
         made = self.assumptions(head, tail, target)
-        return RemovableAssumptions(made, float(self._network(target).decision.bias))
+        return RemovableAssumptions(made, float(self._network(target).decision.bias.detach()))
 
     def shuffled(self, seed: int) -> PaperPredictor:
         """The same model with the entries of every parameter of stages 2 and 3 shuffled."""
@@ -200,13 +200,14 @@ class RemovableAssumptions:
         return logit
 
     def associations(self) -> tuple[np.ndarray, int]:
-        """Numbered by the head's associations."""
-        found = np.stack([np.unique(row, return_inverse=True)[1] for row in self.head])
-        return found, int(found.max()) + 1
+        """That of the head and that of the tail; the tail's have the higher numbers."""
+        numbers = [np.stack([np.unique(row, return_inverse=True)[1] for row in end]) for end in (self.head, self.tail)]
+        n_heads, n_tails = (int(number.max()) + 1 for number in numbers)
+        return np.stack([numbers[0], numbers[1] + n_heads], 2), n_heads + n_tails
 
     def decide_without_association(self, number: np.ndarray) -> np.ndarray:
         """All pairs through that association are gone."""
-        return self.decide(self.associations()[0] != number[:, None])
+        return self.decide((self.associations()[0] != number[:, None, None]).all(2))
 
 
 def _ids(nodes: np.ndarray) -> Tensor:

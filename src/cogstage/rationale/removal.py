@@ -41,7 +41,7 @@ class Removable(Protocol):
         """The logits (B,) when only the assumptions in ``keep`` (B, P) are recognised."""
 
     def associations(self) -> tuple[np.ndarray, int]:
-        """Which association each assumption goes through (B, P), numbered from 0, and how n_associations there are."""
+        """The associations that each assumption goes through (B, P, m), numbered from 0, and how many there are."""
 
     def decide_without_association(self, number: np.ndarray) -> np.ndarray:
         """The logits (B,) had one association per question not been recalled: weights are taken again."""
@@ -119,7 +119,7 @@ class RemovableReasons:
         """Associations of the tail first, then those of the head."""
         _, kinds, n_associations, _ = self._shape
         numbers = np.arange(kinds * n_associations).reshape(kinds, n_associations)
-        return self._spread(np.broadcast_to(numbers, self._shape[:3])), kinds * n_associations
+        return self._spread(np.broadcast_to(numbers, self._shape[:3]))[..., None], kinds * n_associations
 
     def decide_without_association(self, number: np.ndarray) -> np.ndarray:
         """The weights of the other associations of that end grow to sum to 1 again."""

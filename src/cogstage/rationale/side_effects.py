@@ -62,7 +62,7 @@ def discover_effects(
     return ranked_records(model, EFFECT, head, tail, best, k, choose, base_rate), left_out
 
 
-def left_out_text(left_out: list[Prediction], by_head: bool) -> str:
+def indications_text(left_out: list[Prediction], by_head: bool) -> str:
     """Which indications were left out, in one line, each with the probabilities of use and effect."""
     if not left_out:
         return "no indications among these candidates"

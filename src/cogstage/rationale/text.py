@@ -10,6 +10,7 @@ from cogstage.rationale.wording import (
     estimate_in_words,
     in_words,
     opposes,
+    opposite_flags,
     order_in_words,
     pair_in_words,
     signal_in_words,
@@ -64,8 +65,8 @@ def example_text(example: Example) -> str:
     return " ".join([f"[{example.document}]", *example.sentences])
 
 
-def ranking_text(predictions: Sequence[Prediction], by_head: bool) -> str:
-    """A ranked list of candidates."""
+def ranking_text(predictions: Sequence[Prediction], by_head: bool, warnings: Sequence[str] = ()) -> str:
+    """A ranked list of candidates, each with its verdict, opposite relations that hold, and its warning."""
     if not predictions:
         return "no candidates\n"
     p = predictions[0]
@@ -74,9 +75,11 @@ def ranking_text(predictions: Sequence[Prediction], by_head: bool) -> str:
     width = max(len(question), *(len(name) for name in names))
     signals = any(entry.signal is not None for entry in predictions)
     lines = [f"{'#':>4}  {question:<{width}}  log-odds" + ("  IC (95 % interval)" if signals else "")]
-    for number, (name, entry) in enumerate(zip(names, predictions, strict=True), start=1):
+    notes = warnings or [""] * len(predictions)
+    for number, (name, entry, note) in enumerate(zip(names, predictions, notes, strict=True), start=1):
         rank = entry.rank or number
-        verdict = f"  {verdict_words(entry.profile_entry)}"
+        words = [verdict_words(entry.profile_entry), *opposite_flags(entry), *([note] if note else [])]
+        verdict = "  " + "; ".join(words)
         ic = "" if not signals else f"  {'-' if entry.signal is None else estimate_in_words(entry.signal.ic):<22}"
         lines.append(f"{rank:>4}  {name:<{width}}  {entry.logit:>+8.2f}{ic}{verdict}")
     return "\n".join(lines) + "\n"

@@ -168,6 +168,20 @@ def opposes(reason: Reason, prediction: Prediction) -> bool:
     return contradict(reason.relation, prediction.relation)
 
 
+def opposite_flags(prediction: Prediction) -> list[str]:
+    """Opposite relations that are known or likely, apart from the one that the verdict names.
+
+    For example "is contraindicated in (known fact)".
+    """
+    return [
+        f"{phrase(entry.relation)} ({entry.verdict})"
+        for entry in prediction.profile
+        if entry.holds
+        and contradict(entry.relation, prediction.relation)
+        and entry.relation != prediction.contradicted_by
+    ]
+
+
 def question_text(relation: str, side: str, term: str = "___") -> str:
     """What is asked about ``term`` at one side of a relation."""
     words = _ASKED.get(relation, (f"{{}} {phrase(relation)} what?", f"What {phrase(relation)} {{}}?"))

@@ -27,12 +27,12 @@ def markdown(text: str) -> str:
     text = one_line(text)
     if _FIGURE.fullmatch(text):
         return text
-    escaped = _MARKDOWN.sub(lambda found: "\\" + found.group(), text)
+    escaped = _MARKDOWN.sub(lambda match: "\\" + match.group(), text)
     return escaped.replace("&", "&amp;").replace("<", "&lt;")
 
 
 def latex(text: str) -> str:
-    """Text for LaTeX without packages beyond the usual."""
+    """Text for LaTeX that needs no package."""
     return "".join(_LATEX.get(character, character) for character in one_line(text))
 
 

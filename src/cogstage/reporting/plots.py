@@ -31,6 +31,8 @@ class Plot:
 
     caption: str
     svg: str
+    wide: bool = False
+    """Whether it takes the whole width of a page."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class PlotEstimate:
     high: float = float("nan")
 
 
-def plot(caption: str, draw: Callable[[Any], None], size: tuple[float, float] = SIZE) -> Plot:
+def plot(caption: str, draw: Callable[[Any], None], size: tuple[float, float] = SIZE, wide: bool = False) -> Plot:
     """One picture: ``draw`` is handed the axes."""
     from matplotlib.figure import Figure
 
@@ -50,7 +52,7 @@ def plot(caption: str, draw: Callable[[Any], None], size: tuple[float, float] = 
     axes = figure.subplots()
     draw(axes)
     axes.spines[["top", "right"]].set_visible(False)
-    return Plot(caption, figure_svg(figure, caption))
+    return Plot(caption, figure_svg(figure, caption), wide)
 
 
 def figure_svg(figure: Any, title: str = "") -> str:
@@ -63,7 +65,7 @@ def figure_svg(figure: Any, title: str = "") -> str:
     text = stream.getvalue()
     text = text[text.index("<svg") :]
     used = set(re.findall(r"#([\w.-]+)", text))  # several pictures share a page: only ids that are pointed to stay
-    text = re.sub(r' id="([\w.-]+)"', lambda found: found[0] if found[1] in used else "", text)
+    text = re.sub(r' id="([\w.-]+)"', lambda match: match[0] if match[1] in used else "", text)
     if title:
         named = f'<svg role="img" aria-label="{html.escape(title)}"'
         text = re.sub(r"^<svg", lambda _: named, text, count=1)

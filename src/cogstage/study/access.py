@@ -1,4 +1,4 @@
-"""Access control: the administrator's password, reviewers and their personal links, and sessions."""
+"""Access control of reviewers: personal links and sessions."""
 
 from __future__ import annotations
 
@@ -16,15 +16,12 @@ from cogstage.study.protocol import Study
 from cogstage.study.schema import placement, reviewer, session
 from cogstage.study.schema import study as study_table
 from cogstage.study.secret import (
-    hash_password,
     new_ticket,
-    password_matches,
     secret_matches,
     split_ticket,
 )
 
 DAY = 86_400.0
-ADMINISTRATOR_SESSION = DAY / 2
 REVIEWER_SESSION = 30 * DAY
 LONGEST_LINK = 366
 LONGEST_PRACTICE = 80  # years
@@ -66,25 +63,6 @@ class Access:
         self._database = database
         self._study = study
 
-    # The administrator
-
-    def set_password(self, password: str) -> None:
-        """Set the administrator's password and end all of the administrator's sessions."""
-        stored = hash_password(password)
-        with self._database.writing() as connection:
-            connection.execute(
-                update(study_table).where(study_table.c.id == self._study.id).values(password_hash=stored)
-            )
-            connection.execute(
-                delete(session).where(session.c.study_id == self._study.id, session.c.reviewer_id.is_(None))
-            )
-
-    def is_password(self, password: str) -> bool:
-        """Whether this is the administrator's password; slow on purpose."""
-        with self._database.reading() as connection:
-            stored = connection.scalar(select(study_table.c.password_hash).where(study_table.c.id == self._study.id))
-        return password_matches(password, stored)
-
     # Reviewers
 
     def invite(self, name: str, days: int = 30) -> Invitation:
@@ -124,6 +102,7 @@ class Access:
                     "case_key": placed.case_key,
                     "set_order": " ".join(placed.set_order),
                     "bare": placed.bare,
+                    "evidence_only": placed.evidence_only,
                 }
                 for placed in place_cases(self._study, number, secret)
             ],
@@ -131,7 +110,7 @@ class Access:
         return Invitation(person, ticket.text)
 
     def introduce(self, reviewer_id: str, specialty: str, years: str) -> None:
-        """Keep that a reviewer agreed to take part, and what they said of themselves; both answers may be empty."""
+        """Keep that a reviewer agreed to take part, and their profile; both answers may be empty."""
         specialty = "".join(c for c in " ".join(specialty.split()) if c.isprintable())[:200]
         years = years.strip()
         if years and not (years.isascii() and years.isdecimal() and len(years) < 4 and int(years) <= LONGEST_PRACTICE):
@@ -190,17 +169,17 @@ class Access:
 
     # Sessions
 
-    def open_session(self, person: Reviewer | None) -> tuple[str, float]:
-        """A session of a reviewer, or of the administrator (None): the cookie's value and how long it lasts."""
+    def open_session(self, person: Reviewer) -> tuple[str, float]:
+        """A session of a reviewer: the cookie's value and how long it lasts."""
         ticket, now = new_ticket(), time.time()
-        ends = now + ADMINISTRATOR_SESSION if person is None else min(now + REVIEWER_SESSION, person.expires_at)
+        ends = min(now + REVIEWER_SESSION, person.expires_at)
         with self._database.writing() as connection:
             connection.execute(delete(session).where(session.c.expires_at < now))
             connection.execute(
                 insert(session).values(
                     id=ticket.id,
                     study_id=self._study.id,
-                    reviewer_id=None if person is None else person.id,
+                    reviewer_id=person.id,
                     secret_hash=ticket.hash,
                     expires_at=ends,
                 )
@@ -215,13 +194,8 @@ class Access:
         person = self.reviewer(row.reviewer_id)
         return person if person.state() == "active" else None
 
-    def is_administrator(self, ticket: str) -> bool:
-        """Whether this is an open session of the administrator."""
-        row = self._session(ticket)
-        return row is not None and row.reviewer_id is None
-
     def close_session(self, ticket: str) -> None:
-        """Sign a reviewer or the administrator out; an unknown ticket is ignored."""
+        """Sign a reviewer or an administrator out; an unknown ticket is ignored."""
         if self._session(ticket) is not None:
             with self._database.writing() as connection:
                 connection.execute(delete(session).where(session.c.id == split_ticket(ticket)[0]))

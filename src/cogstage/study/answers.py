@@ -9,8 +9,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, Row, func, insert, select, update
 
 from cogstage.errors import CogstageError, UsageError
 from cogstage.study.blind import BlindForm
@@ -60,6 +61,10 @@ class ReviewProgress:
     def next_open(self) -> int | None:
         """The first position that is not complete, from 1."""
         return next((n for n, complete in enumerate(self.complete, 1) if not complete), None)
+
+
+def _placement(row: Row[Any]) -> Placement:
+    return Placement(row.position, row.case_key, tuple(row.set_order.split()), row.bare, row.evidence_only)
 
 
 class Answers:
@@ -136,7 +141,7 @@ class Answers:
             rows = connection.execute(
                 select(placement).where(placement.c.reviewer_id == reviewer_id).order_by(placement.c.position)
             )
-            return tuple(Placement(r.position, r.case_key, tuple(r.set_order.split()), r.bare) for r in rows)
+            return tuple(map(_placement, rows))
 
     def form(self, reviewer_id: str, position: int) -> BlindForm | None:
         """The blind form at a position, from 1; None beyond the last."""
@@ -146,7 +151,7 @@ class Answers:
             ).first()
         if row is None:
             return None
-        placed = Placement(row.position, row.case_key, tuple(row.set_order.split()), row.bare)
+        placed = _placement(row)
         return BlindForm(self._study, self._cases[placed.case_key], placed)
 
     def save(self, reviewer_id: str, case_key: str, items: Mapping[str, str]) -> None:
@@ -256,8 +261,8 @@ class Answers:
             )
 
     def _signature(self, reviewer_id: str, case_key: str, note: str) -> str:
-        said = f"visit {reviewer_id} {case_key} {note}".encode("utf-8", "replace")
-        return hmac.new(self.order_secret.encode(), said, hashlib.sha256).hexdigest()[:32]
+        signed = f"visit {reviewer_id} {case_key} {note}".encode("utf-8", "replace")
+        return hmac.new(self.order_secret.encode(), signed, hashlib.sha256).hexdigest()[:32]
 
     def seconds(self, reviewer_id: str | None = None) -> dict[tuple[str, str], float]:
         """Time looked at each case, by reviewer id and case key; of one reviewer or of all."""

@@ -80,6 +80,16 @@ class BlindForm:
             made.append(BlindSet(letter, tuple(rows)))
         return tuple(made)
 
+    @property
+    def hides_prediction(self) -> bool:
+        """Whether the reasons are shown without the prediction."""
+        return self.placement.evidence_only
+
+    @property
+    def sides(self) -> tuple[bool, bool]:
+        """``against`` of the two groups of reasons: what agrees with the prediction first, where it is shown."""
+        return (False, True) if self.case.predicted or self.hides_prediction else (True, False)
+
     @cached_property
     def source_of(self) -> dict[str, str]:
         """Source by letter. Never leaves the server."""

@@ -10,7 +10,7 @@ from cogstage.artefact import file_hash
 from cogstage.errors import UsageError
 from cogstage.progress import SILENT, Progress
 from cogstage.rationale.corrections import Corrections
-from cogstage.study.draw import StudyOptions, draw_study
+from cogstage.study.draw import StudyOptions, decided_by_known_facts, draw_study, known_facts
 from cogstage.study.folder import check_new, create_folder
 from cogstage.study.protocol import Study, check_source_names
 from cogstage.study.secret import new_password
@@ -45,7 +45,12 @@ def create_study(
     study = draw_study(sources, labels, options)
     hashes = {name: file_hash(path) if path.is_file() else path.name for name, path in named}
     password = new_password()
-    made_with = {**asdict(options), "sources": hashes}
+    made_with: dict[str, object] = {**asdict(options), "sources": hashes}
+    if len(sources) > 1:
+        decided, cases = decided_by_known_facts(study, known_facts(sources)), len(study.cases) - options.repeats
+        made_with["decided_by_known_facts"] = decided
+        advice = "" if options.match_known_facts or not decided else "; `match_known_facts` prevents it"
+        progress.say(f"Known facts tell the sets of {decided} of {cases} cases apart{advice}.")
     if corrections is not None:
         made_with["corrections"] = file_hash(corrections)
     create_folder(out, study, password, made_with, database)

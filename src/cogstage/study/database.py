@@ -97,8 +97,8 @@ class Database:
             yield
         except OperationalError as error:
             reason = str(error.orig).strip().splitlines()[0] if error.orig else "no reason given"
-            place = self.url.render_as_string(hide_password=True)
-            raise CogstageError(f"the study's database {place} cannot be used: {reason}") from error
+            address = self.url.render_as_string(hide_password=True)
+            raise CogstageError(f"the study's database {address} cannot be used: {reason}") from error
         except DBAPIError as error:
             if "file is not a database" in str(error.orig):
                 raise CogstageError(f"{self.url.database} is not a SQLite database; restore it from a copy") from error

@@ -29,7 +29,7 @@ def minutes_left(forms: Sequence[BlindForm], complete: Sequence[bool], seconds: 
 
 
 def is_hasty(seconds: float, answers: int) -> bool:
-    """Whether a case was answered faster than it can be read. Without a measured time nothing is said."""
+    """Whether a case was answered faster than it can be read. Without a measured time the answer is no."""
     return 0 < seconds < HASTY * answers
 
 

@@ -60,7 +60,7 @@ def answers_csv(opened: OpenStudy, pseudonyms: bool = True) -> str:
                 case.tail,
                 case.label,
                 case.outcome,
-                "without rationales" if placement.bare else "with rationales",
+                placement.arm.replace("reasons", "rationales"),
                 question,
                 source,
                 ascii_uppercase[placement.set_order.index(source)] if source else "",

@@ -10,6 +10,7 @@ from typing import Any
 from cogstage.artefact import new_folder
 from cogstage.errors import UsageError
 from cogstage.study.access import Access
+from cogstage.study.administrators import Administrators
 from cogstage.study.answers import Answers
 from cogstage.study.database import DATABASE_FILE, Database
 from cogstage.study.protocol import KIND, Study
@@ -17,11 +18,12 @@ from cogstage.study.protocol import KIND, Study
 
 @dataclass(frozen=True)
 class OpenStudy:
-    """A study that is ready for reviewers, administrator and report."""
+    """An open study, for reviewers, administrator and report."""
 
     study: Study
     database: Database
     access: Access
+    administrators: Administrators
     answers: Answers
 
     def close(self) -> None:
@@ -30,7 +32,9 @@ class OpenStudy:
 
 
 def _wire(study: Study, database: Database) -> OpenStudy:
-    return OpenStudy(study, database, Access(database, study), Answers(database, study))
+    return OpenStudy(
+        study, database, Access(database, study), Administrators(database, study), Answers(database, study)
+    )
 
 
 def create_folder(
@@ -45,7 +49,7 @@ def create_folder(
         try:
             store.upgrade()
             opened.answers.register()
-            opened.access.set_password(password)
+            opened.administrators.set_password(password)
         finally:
             opened.close()
         folder.chmod(0o700)  # it reveals the sources of the sets and the reviewers

@@ -31,6 +31,7 @@ class Judgement:
     questions: int = 0
     unanswered: int = 0
     cannot_judge: int = 0
+    arm: str = ""
 
     def whole_scores(self, source: str) -> tuple[int, ...] | None:
         """The scores of a set if every rationale in it was scored."""
@@ -59,10 +60,10 @@ class Judgement:
         return self.familiar_head == self.familiar_tail == "yes"
 
 
-def by_familiarity(found: Iterable[Judgement]) -> dict[str, list[Judgement]]:
+def by_familiarity(answered: Iterable[Judgement]) -> dict[str, list[Judgement]]:
     """Judgements of pairs whose terms the reviewer knows, and of others; unanswered ones are in neither."""
     groups: dict[str, list[Judgement]] = {"both terms familiar": [], "one term or both not familiar": []}
-    for judgement in found:
+    for judgement in answered:
         if judgement.familiar is not None:
             groups["both terms familiar" if judgement.familiar else "one term or both not familiar"].append(judgement)
     return groups
@@ -78,7 +79,7 @@ def judgements(opened: OpenStudy, pseudonyms: bool = False) -> list[Judgement]:
         given.setdefault((entry.reviewer_id, entry.case_key), {})[entry.item] = entry.value
     seconds = opened.answers.seconds()
     cases = {case.key: case for case in opened.study.cases}
-    found = []
+    answered = []
     for person in opened.access.reviewers():
         for placed in opened.answers.placements(person.id):
             items = given.get((person.id, placed.case_key))
@@ -88,11 +89,12 @@ def judgements(opened: OpenStudy, pseudonyms: bool = False) -> list[Judgement]:
             form = BlindForm(opened.study, case, placed)
             asked = not placed.bare and not opened.study.is_crossover
             sets = case.sets if asked else ()
-            found.append(
+            answered.append(
                 Judgement(
                     reviewer=f"R{person.number}" if pseudonyms else person.name,
                     case=case,
                     bare=placed.bare,
+                    arm=placed.arm,
                     set_order=placed.set_order,
                     scores={s.source: _scores(items, s.source, len(s.rationales)) for s in sets},
                     ranks={
@@ -111,7 +113,7 @@ def judgements(opened: OpenStudy, pseudonyms: bool = False) -> list[Judgement]:
                     cannot_judge=sum(value == CANNOT_JUDGE for value in form.to_fields(items).values()),
                 )
             )
-    return found
+    return answered
 
 
 def _scores(items: Mapping[str, str], source: str, number: int) -> tuple[int | None, ...]:

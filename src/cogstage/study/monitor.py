@@ -12,8 +12,7 @@ from cogstage.study.answers import ReviewProgress
 from cogstage.study.effort import is_hasty, is_hasty_reviewer
 from cogstage.study.folder import OpenStudy
 from cogstage.study.judgements import Judgement, judgements
-
-FEWEST_UNITS = 10  # fewer units are too few to show agreement
+from cogstage.study.reliability import FEWEST_UNITS
 
 
 @dataclass(frozen=True)
@@ -46,11 +45,11 @@ class StudyStatus:
 
 def watch(opened: OpenStudy) -> StudyStatus:
     """Return the current figures of a study, without unblinding it."""
-    found = judgements(opened)
+    answered = judgements(opened)
     people = []
     done_seconds: list[float] = []
     for person in opened.access.reviewers():
-        own = [j for j in found if j.reviewer == person.name]
+        own = [j for j in answered if j.reviewer == person.name]
         complete = [j for j in own if not j.unanswered]
         seconds = [j.seconds for j in complete if j.seconds > 0]
         done_seconds += seconds
@@ -65,8 +64,8 @@ def watch(opened: OpenStudy) -> StudyStatus:
                 is_hasty_reviewer(hasty, len(complete)),
             )
         )
-    agreement, shared = _agreement(opened, found)
-    signs = [sign for j in found if (sign := _first_preferred(j)) is not None]
+    agreement, shared = _agreement(opened, answered)
+    signs = [sign for j in answered if (sign := _first_preferred(j)) is not None]
     first, second = sum(s > 0 for s in signs), sum(s < 0 for s in signs)
     has_two_sets = len(opened.study.sources) == 2 and not opened.study.is_crossover
     return StudyStatus(
@@ -74,7 +73,7 @@ def watch(opened: OpenStudy) -> StudyStatus:
         agreement=agreement,
         shared=shared,
         minutes=float(np.median(done_seconds)) / 60 if done_seconds else None,
-        complete=sum(not j.unanswered for j in found),
+        complete=sum(not j.unanswered for j in answered),
         position_first=first,
         position_total=first + second if has_two_sets else None,
         position_p=sign_test(first, second),
@@ -89,10 +88,10 @@ def _first_preferred(judgement: Judgement) -> int | None:
     return judgement.preference(*judgement.set_order)
 
 
-def _agreement(opened: OpenStudy, found: list[Judgement]) -> tuple[float | None, int]:
+def _agreement(opened: OpenStudy, answered: list[Judgement]) -> tuple[float | None, int]:
     """Krippendorff's α over all reviewers: of scores, or of verdicts in a crossover."""
     raters: dict[str, dict[tuple[str, str, int], float]] = {}
-    for j in found:
+    for j in answered:
         if j.case.repeat_of is not None:
             continue
         mine = raters.setdefault(j.reviewer, {})

@@ -30,8 +30,8 @@ def reasons_of_neighbours(name: str, graph_path: Path, dataset_path: Path, pairs
 
     def like(one: int, others: np.ndarray) -> np.ndarray:
         products = (rows[others] @ rows[one].T).toarray().ravel()
-        found: np.ndarray = products / np.maximum(lengths[others] * lengths[one], 1e-12)
-        return found
+        similarity: np.ndarray = products / np.maximum(lengths[others] * lengths[one], 1e-12)
+        return similarity
 
     predictions: dict[Pair, ExplainedPair] = {}
     for pair in pairs:
@@ -45,7 +45,9 @@ def reasons_of_neighbours(name: str, graph_path: Path, dataset_path: Path, pairs
         weighed += [(weight, head, j) for weight, j in zip(like(tail, tails), tails, strict=True)]
         best = sorted((entry for entry in weighed if entry[0] > 0), key=lambda entry: (-entry[0], *entry[1:]))[:most]
         if best:
-            reasons = tuple(WeightedTriple(names[i], pair[1], names[j], float(weight)) for weight, i, j in best)
+            reasons = tuple(
+                WeightedTriple(names[i], pair[1], names[j], float(weight), known=True) for weight, i, j in best
+            )
             probability = 1.0 - float(np.prod([1.0 - min(reason.weight, 1.0) for reason in reasons]))
             predictions[pair] = ExplainedPair(names[head], pair[1], names[tail], probability, reasons)
     return Source(name, predictions, {})

@@ -11,21 +11,41 @@ import hmac
 import random
 from dataclasses import dataclass
 
-from cogstage.study.protocol import Study, StudyCase
+from cogstage.study.protocol import EVIDENCE, WITH, WITHOUT, Study, StudyCase
+
+ORDERS = (  # of the arms, for six reviewers
+    (WITH, WITHOUT, EVIDENCE),
+    (WITHOUT, EVIDENCE, WITH),
+    (EVIDENCE, WITH, WITHOUT),
+    (EVIDENCE, WITHOUT, WITH),
+    (WITHOUT, WITH, EVIDENCE),
+    (WITH, EVIDENCE, WITHOUT),
+)
 
 
 @dataclass(frozen=True)
 class Placement:
-    """The position of a case for one reviewer, with the order of its sets, or ``bare`` for no reasons."""
+    """The position of a case for one reviewer with the order of its sets.
+
+    ``bare`` cases show no reasons, and ``evidence_only`` ones no prediction.
+    """
 
     position: int  # from 1
     case_key: str
     set_order: tuple[str, ...]  # sources in the order shown: Set A, Set B, ...
     bare: bool = False
+    evidence_only: bool = False
+
+    @property
+    def arm(self) -> str:
+        """What is shown beside the pair."""
+        return EVIDENCE if self.evidence_only else WITHOUT if self.bare else WITH
 
 
 def place_cases(study: Study, reviewer_number: int, secret: str) -> tuple[Placement, ...]:
     """The cases of a reviewer in order, from the secret of the study and the number of the reviewer."""
+    if study.evidence_arm:
+        return _three_arms(study, reviewer_number, secret)
     if study.is_crossover:
         return _crossover(study, reviewer_number, secret)
     return _sets(study, _random(secret, f"reviewer {reviewer_number}"))
@@ -85,3 +105,27 @@ def _crossover(study: Study, number: int, secret: str) -> tuple[Placement, ...]:
     periods = [(case, False) for case in with_reasons], [(case, True) for case in without]
     order = [*periods[0], *periods[1]] if reasons_first else [*periods[1], *periods[0]]
     return tuple(Placement(n, case.key, study.sources, bare) for n, (case, bare) in enumerate(order, 1))
+
+
+def _three_arms(study: Study, number: int, secret: str) -> tuple[Placement, ...]:
+    """Three periods, one for each arm, with a third of the right and of the wrong predictions in each.
+
+    Reviewers are assigned in threes: after every third reviewer each pair was judged in all arms. The periods of six
+    reviewers have the six possible orders, so that each arm stands twice in each period.
+    """
+    triple, within = divmod(number - 1, 3)
+    shared, own = _random(secret, f"triple {triple}"), _random(secret, f"reviewer {number}")
+    thirds: list[list[StudyCase]] = [[], [], []]
+    for correct in (True, False):
+        stratum = [case for case in study.cases if case.correct == correct]
+        shared.shuffle(stratum)
+        for n, part in enumerate(thirds):
+            part += stratum[n * len(stratum) // 3 : (n + 1) * len(stratum) // 3]
+    placements: list[Placement] = []
+    for arm in ORDERS[(number - 1) % 6]:
+        cases = thirds[(study.arms.index(arm) + within) % 3]
+        own.shuffle(cases)
+        for case in cases:
+            placed = Placement(len(placements) + 1, case.key, study.sources, arm == WITHOUT, arm == EVIDENCE)
+            placements.append(placed)
+    return tuple(placements)

@@ -19,9 +19,11 @@ from cogstage.relations import phrase
 STUDY = "study.json"
 KIND = "study"
 SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
+WITH, WITHOUT, EVIDENCE = "with reasons", "without reasons", "evidence only"  # arms of a crossover
 OUTCOMES = ("true_positive", "false_positive", "false_negative", "true_negative")
 # Fields that older study.json files lack. At their defaults they do not count in a protocol's identity.
-_ADDED_TO_STUDY = {"protocol": "sets", "consent": "", "contact": ""}
+_ADDED_TO_STUDY = {"protocol": "sets", "consent": "", "contact": "", "same_sets_left_out": 0} | {
+    "evidence_arm": False, "planted_bias": "none"}  # fmt: skip
 _ADDED_TO_RATIONALE = {"against": False, "unlikely": False}
 
 
@@ -106,6 +108,9 @@ class Study:
     protocol: str = "sets"  # "sets": which source's reasons help more; "crossover": do reasons help at all
     consent: str = ""  # what reviewers agree to before they begin
     contact: str = ""  # contact for questions
+    same_sets_left_out: int = 0  # pairs that were not drawn because two sources give the same reasons
+    evidence_arm: bool = False  # crossover: a third arm shows the reasons without the prediction
+    planted_bias: str = "none"  # crossover: "overcalls" if all wrong predictions say yes, "undercalls" if all say no
 
     def case(self, key: str) -> StudyCase:
         """A case by its key."""
@@ -115,6 +120,11 @@ class Study:
     def is_crossover(self) -> bool:
         """Whether reviewers judge pairs with and without reasons."""
         return self.protocol == "crossover"
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The arms of a crossover, in the order of tables."""
+        return (WITH, WITHOUT, EVIDENCE) if self.evidence_arm else (WITH, WITHOUT)
 
     @property
     def asks_trust(self) -> bool:

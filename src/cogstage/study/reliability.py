@@ -37,7 +37,7 @@ class Agreement:
 
 
 def agreement(
-    study: Study, found: Sequence[Judgement], reviewers: Sequence[str], boot: Bootstrap
+    study: Study, answered: Sequence[Judgement], reviewers: Sequence[str], boot: Bootstrap
 ) -> tuple[Agreement, ...]:
     """Krippendorff's α over all, Cohen's κ for each two, and both for each reviewer with themselves."""
     made: list[Agreement] = []
@@ -47,10 +47,11 @@ def agreement(
         ("verdict on a pair", 2, _verdict_units),
     ):
         first = {
-            name: units_of([j for j in found if j.reviewer == name and j.case.repeat_of is None]) for name in reviewers
+            name: units_of([j for j in answered if j.reviewer == name and j.case.repeat_of is None])
+            for name in reviewers
         }
         again = {
-            name: units_of([j for j in found if j.reviewer == name and j.case.repeat_of is not None])
+            name: units_of([j for j in answered if j.reviewer == name and j.case.repeat_of is not None])
             for name in reviewers
         }
         if not any(first.values()):
@@ -68,27 +69,27 @@ def agreement(
     return tuple(made)
 
 
-def _score_units(found: Sequence[Judgement]) -> dict[Unit, float]:
+def _score_units(answered: Sequence[Judgement]) -> dict[Unit, float]:
     return {
         (j.case.repeat_of or j.case.key, source, n): float(score)
-        for j in found
+        for j in answered
         for source, scores in j.scores.items()
         for n, score in enumerate(scores)
         if score is not None
     }
 
 
-def _preference_units(study: Study, found: Sequence[Judgement]) -> dict[Unit, float]:
+def _preference_units(study: Study, answered: Sequence[Judgement]) -> dict[Unit, float]:
     return {
         (j.case.repeat_of or j.case.key, f"{a}/{b}", 0): float(sign + 1)
-        for j in found
+        for j in answered
         for a, b in combinations(study.sources, 2)
         if (sign := j.preference(a, b)) is not None
     }
 
 
-def _verdict_units(found: Sequence[Judgement]) -> dict[Unit, float]:
-    return {(j.case.key, "verdict", 0): float(j.verdict) for j in found if j.verdict is not None}
+def _verdict_units(answered: Sequence[Judgement]) -> dict[Unit, float]:
+    return {(j.case.key, "verdict", 0): float(j.verdict) for j in answered if j.verdict is not None}
 
 
 def _matrix(raters: Sequence[dict[Unit, float]]) -> tuple[list[Unit], np.ndarray]:

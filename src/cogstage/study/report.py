@@ -9,14 +9,14 @@ from statistics import median
 from typing import Any
 
 from cogstage.artefact import to_json, write_text
-from cogstage.reporting import Report, Section, Table, figure_text, p_text
-from cogstage.statistics import Estimate
-from cogstage.study.crossover import CrossoverResults, Measure, ReasonsEffect, analyse_crossover
+from cogstage.reporting import Report, Section, Table, estimate_text, figure_text, p_text
+from cogstage.study.crossover import CrossoverResults, analyse_crossover
+from cogstage.study.crossover_report import crossover_notes, crossover_sections
 from cogstage.study.effort import HASTY, HASTY_SHARE
 from cogstage.study.export import answers_csv, times_csv
 from cogstage.study.folder import OpenStudy
 from cogstage.study.judgements import judgements
-from cogstage.study.plots import all_plots, arms
+from cogstage.study.plots import all_plots
 from cogstage.study.reliability import FEWEST_UNITS
 from cogstage.study.results import DRAWS, Results, SetScores, analyse
 
@@ -34,23 +34,17 @@ OUTCOME_NAMES = {
 INTERVALS = "Brackets contain 95 % percentile intervals from {draws:,} bootstrap samples of whole cases"
 
 
-def show(estimate: Estimate, digits: int = 2, of: bool = False) -> str:
-    """A figure with interval and denominator: 1.50 [1.20, 1.80], n = 30; with ``of``, 17/30 [12, 22]."""
-    if not estimate.defined:
-        return f"–, n = {estimate.n}"
-    interval = "" if math.isnan(estimate.low) else f" [{estimate.low:.{digits}f}, {estimate.high:.{digits}f}]"
-    if of:
-        return f"{estimate.value:.{digits}f}/{estimate.n}{interval}"
-    return f"{estimate.value:.{digits}f}{interval}, n = {estimate.n}"
-
-
 def build_report(results: Results | CrossoverResults, draws: int = DRAWS, profiles: str = "") -> Report:
     """The report behind results of either protocol."""
-    made = _crossover_sections(results) if isinstance(results, CrossoverResults) else _set_sections(results, draws)
+    made = (
+        [*crossover_sections(results), *_people(results)]
+        if isinstance(results, CrossoverResults)
+        else _set_sections(results, draws)
+    )
     comments = tuple((c.reviewer, c.case, c.text) for c in results.comments)
     if comments:
         made.append(Section("Comments", [Table("Comments", ("reviewer", "case", "comment"), comments, left=3)]))
-    notes = _crossover_notes(draws) if isinstance(results, CrossoverResults) else _set_notes(draws)
+    notes = [*crossover_notes(draws), _dash(), _hasty()] if isinstance(results, CrossoverResults) else _set_notes(draws)
     return Report(results.study.title, [*_facts(results), *([profiles] if profiles else [])], made, notes)
 
 
@@ -61,38 +55,43 @@ def table_3(results: Results, draws: int = DRAWS) -> Table:
     note = (
         f"{n} reviewer{'s' * (n != 1)}, {cases} cases. {INTERVALS.format(draws=draws)}. Ranking score: judgements in "
         "which the set was ranked above all others, of all that ranked the sets. Sum and maximum: of the scores (0 to "
-        "3) of a set, averaged over the n judgements in which all its reasons were scored."
+        f"3) of a set, averaged over the n judgements in which all its reasons were scored. {_denominators(results)}"
     )
-    return Table(
-        "Quality of the reasons as judged by experts",
-        ("", *results.study.sources),
-        _quality_rows(results.table["all"]),
-        note=note,
-        label="tab:study-quality",
-    )
+    return _quality_table("Quality of the reasons as judged by experts", results, "all", note, "tab:study-quality")
+
+
+def _denominators(results: Results, group: str = "all") -> str:
+    """The n of each source."""
+    counts = ", ".join(f"{column.average_sum.n} ({column.source})" for column in results.table[group])
+    return f"n = {counts}."
+
+
+def _quality_table(caption: str, results: Results, group: str, note: str, label: str = "") -> Table:
+    columns = results.table[group]
+    return Table(caption, ("", *results.study.sources), _quality_rows(columns), note=note, label=label)
 
 
 def _quality_rows(columns: tuple[SetScores, ...]) -> tuple[tuple[str, ...], ...]:
     return (
-        ("Ranking score", *(show(c.ranking_score, 0, of=True) for c in columns)),
-        ("Average sum per case", *(show(c.average_sum) for c in columns)),
-        ("Average maximum per case", *(show(c.average_max) for c in columns)),
+        ("Ranking score", *(estimate_text(c.ranking_score, 0, of=True) for c in columns)),
+        ("Average sum per case", *(estimate_text(c.average_sum, n=False) for c in columns)),
+        ("Average maximum per case", *(estimate_text(c.average_max, n=False) for c in columns)),
     )
 
 
 def _set_sections(results: Results, draws: int) -> list[Section]:
     quality: list[Any] = [table_3(results, draws)]
-    for group, columns in results.table.items():
+    for group in results.table:
         if group != "all":
             caption = f"Quality of the reasons: {OUTCOME_NAMES[group]}"
-            quality.append(Table(caption, ("", *results.study.sources), _quality_rows(columns)))
+            quality.append(_quality_table(caption, results, group, _denominators(results, group)))
     if results.differences:
         quality.append(
             Table(
                 "Paired differences",
                 ("measure", "sources", "difference per case", "sign-flip test p"),
                 tuple(
-                    (d.measure, f"{d.first} − {d.second}", show(d.estimate), p_text(d.p_value))
+                    (d.measure, f"{d.first} − {d.second}", estimate_text(d.estimate), p_text(d.p_value))
                     for d in results.differences
                 ),
                 left=2,
@@ -110,7 +109,7 @@ def _set_sections(results: Results, draws: int) -> list[Section]:
                 str(c.ties),
                 str(c.losses),
                 p_text(c.p_value),
-                show(c.win_share),
+                estimate_text(c.win_share),
             )
             for c in compared
         )
@@ -118,9 +117,11 @@ def _set_sections(results: Results, draws: int) -> list[Section]:
         quality.append(Table("Which set was ranked higher", columns_of_wins, rows, left=2))
     further: list[Any] = []
     for group, columns in results.by_familiarity.items():
-        further.append(Table(f"By familiarity: {group}", ("", *results.study.sources), _quality_rows(columns)))
+        counts = ", ".join(f"{column.average_sum.n} ({column.source})" for column in columns)
+        caption, header = f"By familiarity: {group}", ("", *results.study.sources)
+        further.append(Table(caption, header, _quality_rows(columns), note=f"n = {counts}."))
     if results.trust:
-        rows_of_trust = tuple((arm, show(estimate)) for arm, estimate in results.trust.items())
+        rows_of_trust = tuple((arm, estimate_text(estimate)) for arm, estimate in results.trust.items())
         further.append(Table("Trust in the prediction (0 to 3)", ("arm", "average"), rows_of_trust))
     made = [Section("Quality of the reasons", [*quality, *all_plots(results)])]
     if further:
@@ -128,51 +129,8 @@ def _set_sections(results: Results, draws: int) -> list[Section]:
     return [*made, *_people(results)]
 
 
-def _crossover_sections(results: CrossoverResults) -> list[Section]:
-    columns = ("measure", "with reasons", "without", "difference", "p", "difference, other pairs")
-    main = Table(
-        "Judging with and without reasons",
-        columns,
-        tuple(_measure_row(measure) for measure in results.measures),
-        note=(
-            f"{len(results.counted)} reviewers, {len(results.study.cases)} pairs. Accuracy is the primary measure. "
-            + "; ".join(f"{m.name}: {m.about}" for m in results.measures)
-            + ". Time is compared by its ratio."
-        ),
-        label="tab:study-crossover",
-    )
-    blocks: list[Any] = [main]
-    if results.by_familiarity:
-        rows = tuple((name, *_measure_row(measure)[1:]) for name, measure in results.by_familiarity.items())
-        blocks.append(Table("Accuracy by familiarity", ("pairs", *columns[1:]), rows))
-    shares = [measure for measure in results.measures[:3] if measure.with_reasons.defined]
-    if shares:
-        blocks.append(arms(shares))
-    return [Section("Do reasons help?", blocks), *_people(results)]
-
-
-def _measure_row(m: Measure) -> tuple[str, ...]:
-    sign = "×" if m.is_ratio else ""
-    digits = 1 if m.is_ratio else 2
-    other = show(m.other_pairs) if m.other_pairs.defined else "–"
-    return (
-        m.name,
-        show(m.with_reasons, digits),
-        show(m.without_reasons, digits),
-        f"{sign}{_effect(m.effect)}",
-        p_text(m.effect.p_value) if m.effect.defined else "–",
-        f"{sign}{other}",
-    )
-
-
-def _effect(effect: ReasonsEffect) -> str:
-    if not effect.defined:
-        return "–"
-    return f"{effect.difference:.2f} [{effect.low:.2f}, {effect.high:.2f}], n = {effect.reviewers}"
-
-
 def _people(results: Results | CrossoverResults) -> list[Section]:
-    agreement = tuple((a.question, a.who, a.measure, show(a.estimate)) for a in results.agreement)
+    agreement = tuple((a.question, a.who, a.measure, estimate_text(a.estimate)) for a in results.agreement)
     rows = tuple(
         (
             r.name,
@@ -211,8 +169,13 @@ def _facts(results: Results | CrossoverResults) -> list[str]:
         f"Sources: {', '.join(study.sources)}; up to {study.per_set} reasons per set; sampled with seed {study.seed}.",
         f"Cases: {len(firsts)} ({outcomes}).",
     ]
+    if study.same_sets_left_out:
+        lines.append(f"Pairs left out because two sources give the same reasons: {study.same_sets_left_out}.")
     if repeats:
         lines.append(f"Cases shown a second time, used only for self-consistency: {repeats}.")
+    if study.planted_bias != "none":
+        words = "says yes" if study.planted_bias == "overcalls" else "says no"
+        lines.append(f"Planted bias: whenever the prediction is wrong, it {words}.")
     if study.without_rationales:
         lines.append(f"Cases judged without reasons, sampled for each reviewer: {study.without_rationales}.")
     unfinished = [r.name for r in results.reviewers if not r.finished]
@@ -238,20 +201,6 @@ def _set_notes(draws: int) -> list[str]:
     ]
 
 
-def _crossover_notes(draws: int) -> list[str]:
-    return [
-        "Each reviewer judges every pair once, half of them with reasons. For the other half of the reviewers, the "
-        "pairs with and without reasons are swapped. The order of the two periods is balanced.",
-        "Difference: least squares with effects of reviewer, pair and period; the reviewer is the unit of the t test "
-        "and of its 95 % interval (n reviewers).",
-        f"Other pairs: the plain difference with a 95 % interval from {draws:,} bootstrap samples of reviewers and of "
-        "pairs; it is wider and also generalises to pairs that were not in the study. Intervals of the two arms "
-        "resample reviewers.",
-        _dash(),
-        _hasty(),
-    ]
-
-
 def _dash() -> str:
     return (
         "A dash means that a figure is undefined: there are too few answers, or all are equal. κ and α are not "
@@ -271,12 +220,12 @@ def profiles_line(opened: OpenStudy) -> str:
     people = [p for p in opened.access.reviewers() if p.consented_at is not None]
     specialties = sorted({p.specialty for p in people if p.specialty})
     years = [p.years for p in people if p.years is not None]
-    said = []
+    parts = []
     if specialties:
-        said.append(f"specialties: {', '.join(specialties)}")
+        parts.append(f"specialties: {', '.join(specialties)}")
     if years:
-        said.append(f"years in practice: median {median(years):g}, {min(years)} to {max(years)} (n = {len(years)})")
-    return f"Reviewers' {'; '.join(said)}." if said else ""
+        parts.append(f"years in practice: median {median(years):g}, {min(years)} to {max(years)} (n = {len(years)})")
+    return f"Reviewers' {'; '.join(parts)}." if parts else ""
 
 
 def latex(report: Report) -> str:
@@ -309,13 +258,18 @@ def as_json(results: Results | CrossoverResults) -> dict[str, Any]:
 
 
 def study_results(
-    opened: OpenStudy, draws: int = DRAWS, seed: int = 0, names: bool = False, include_unfinished: bool = False
+    opened: OpenStudy,
+    draws: int = DRAWS,
+    seed: int = 0,
+    names: bool = False,
+    include_unfinished: bool = False,
+    sensitivity: bool = False,
 ) -> Results | CrossoverResults:
-    """The results of a study of either protocol."""
-    found = judgements(opened, pseudonyms=not names)
+    """The results of a study of either protocol; ``sensitivity`` adds mixed models to a crossover."""
+    answered = judgements(opened, pseudonyms=not names)
     if opened.study.is_crossover:
-        return analyse_crossover(opened.study, found, draws, seed, include_unfinished)
-    return analyse(opened.study, found, draws, seed, include_unfinished)
+        return analyse_crossover(opened.study, answered, draws, seed, include_unfinished, sensitivity)
+    return analyse(opened.study, answered, draws, seed, include_unfinished)
 
 
 def html_report(opened: OpenStudy) -> str:
@@ -332,7 +286,7 @@ def write_report(
     include_unfinished: bool = False,
 ) -> Results | CrossoverResults:
     """Write the report and the raw answers into a folder; only their owner may read the files."""
-    results = study_results(opened, draws, seed, names, include_unfinished)
+    results = study_results(opened, draws, seed, names, include_unfinished, sensitivity=True)
     report = build_report(results, draws, profiles_line(opened))
     files = {
         "report.md": report.markdown(),

@@ -106,12 +106,12 @@ class Results:
 
 
 def analyse(
-    study: Study, found: Sequence[Judgement], draws: int = DRAWS, seed: int = 0, include_unfinished: bool = False
+    study: Study, answered: Sequence[Judgement], draws: int = DRAWS, seed: int = 0, include_unfinished: bool = False
 ) -> Results:
     """All figures of a study. Repeated cases count for self-consistency alone."""
-    reviewers = summaries(study, found)
+    reviewers = summaries(study, answered)
     counted = tuple(r.name for r in reviewers if r.finished or include_unfinished)
-    counting = [j for j in found if j.reviewer in counted]
+    counting = [j for j in answered if j.reviewer in counted]
     firsts = [j for j in counting if j.case.repeat_of is None]
     shown = [j for j in firsts if not j.bare]
     boot = Bootstrap(draws, seed)
@@ -135,15 +135,15 @@ def analyse(
         position=_position(study, shown, boot),
         trust=_trust(firsts, boot),
         familiarity=familiarity(firsts),
-        comments=comments(found),
+        comments=comments(answered),
     )
 
 
-def summaries(study: Study, found: Sequence[Judgement]) -> tuple[ReviewerSummary, ...]:
+def summaries(study: Study, answered: Sequence[Judgement]) -> tuple[ReviewerSummary, ...]:
     """Each reviewer's part, in the order of invitation."""
     made = []
-    for name in dict.fromkeys(j.reviewer for j in found):
-        own = [j for j in found if j.reviewer == name]
+    for name in dict.fromkeys(j.reviewer for j in answered):
+        own = [j for j in answered if j.reviewer == name]
         complete = [j for j in own if not j.unanswered]
         hasty = sum(is_hasty(j.seconds, j.questions) for j in complete)
         made.append(
@@ -166,9 +166,9 @@ def familiarity(firsts: Sequence[Judgement]) -> dict[str, int]:
     return {answer: given[answer] for answer in ("yes", "kind_of", "no")}
 
 
-def comments(found: Sequence[Judgement]) -> tuple[Comment, ...]:
+def comments(answered: Sequence[Judgement]) -> tuple[Comment, ...]:
     """Everything that was written, by reviewer."""
-    return tuple(Comment(j.reviewer, j.case.text, j.comment) for j in found if j.comment)
+    return tuple(Comment(j.reviewer, j.case.text, j.comment) for j in answered if j.comment)
 
 
 def _set_scores(source: str, group: Sequence[Judgement], boot: Bootstrap) -> SetScores:

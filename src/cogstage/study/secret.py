@@ -1,4 +1,4 @@
-"""Secrets: personal links and session cookies (random, stored as SHA-256), and the administrator's password (scrypt).
+"""Secrets: personal links and session cookies (random, stored as SHA-256), passwords (scrypt), and one-time codes.
 
 A link or cookie reads ``<id>.<secret>``: the id finds the row, the secret's hash is compared in constant time.
 """
@@ -10,11 +10,13 @@ import hashlib
 import hmac
 import secrets
 from dataclasses import dataclass
+from urllib.parse import quote, urlencode
 
 from cogstage.errors import UsageError
 
 SECRET_BYTES = 24  # 192 bits
 SHORTEST_PASSWORD = 10
+TIME_STEP, CODE_DIGITS = 30, 6  # seconds and digits of a one-time code, which all programs that show codes support
 _SCRYPT_N, _SCRYPT_R, _SCRYPT_P = 2**15, 8, 1
 _SCRYPT_MEMORY = 64 * 1024 * 1024
 
@@ -78,8 +80,27 @@ def password_matches(password: str, stored: str | None) -> bool:
         _scrypt(password, b"0" * 16, _SCRYPT_N, _SCRYPT_R, _SCRYPT_P)
         return False
     _, n, r, p, salt, digest = stored.split(":")
-    found = _scrypt(password, base64.b64decode(salt), int(n), int(r), int(p))
-    return hmac.compare_digest(found, base64.b64decode(digest))
+    computed = _scrypt(password, base64.b64decode(salt), int(n), int(r), int(p))
+    return hmac.compare_digest(computed, base64.b64decode(digest))
+
+
+def new_time_secret() -> str:
+    """A secret from which one-time codes are computed, in base32."""
+    return base64.b32encode(secrets.token_bytes(20)).decode()
+
+
+def time_code(secret: str, step: int) -> bytes:
+    """The one-time code of a time step (TOTP, RFC 6238)."""
+    digest = hmac.new(base64.b32decode(secret), step.to_bytes(8, "big"), "sha1").digest()
+    start = digest[-1] & 15
+    number = int.from_bytes(digest[start : start + 4], "big") & 0x7FFFFFFF
+    return str(number % 10**CODE_DIGITS).zfill(CODE_DIGITS).encode()
+
+
+def time_address(secret: str, title: str, name: str) -> str:
+    """What a program that shows codes reads, usually as a QR code."""
+    fields = urlencode({"secret": secret, "issuer": title, "period": TIME_STEP, "digits": CODE_DIGITS}, quote_via=quote)
+    return f"otpauth://totp/{quote(title, safe='')}:{quote(name, safe='')}?{fields}"
 
 
 def _scrypt(password: str, salt: bytes, n: int, r: int, p: int) -> bytes:

@@ -31,6 +31,7 @@ class WeightedTriple:
     tail: str
     weight: float
     unlikely: bool = False  # the source considers the triple unlikely
+    known: bool = False  # the triple is a known fact
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,9 @@ class Source:
 def explained(prediction: Prediction) -> ExplainedPair:
     """The part of a prediction record that a study uses."""
     reasons = tuple(
-        WeightedTriple(entry.head.name, entry.relation, entry.tail.name, entry.share, not entry.recognised)
+        WeightedTriple(
+            entry.head.name, entry.relation, entry.tail.name, entry.share, not entry.recognised, entry.known_fact
+        )
         for entry in prediction.reasons
     )
     return ExplainedPair(
@@ -140,7 +143,8 @@ def read_reasons(name: str, path: Path) -> Source:
     """Any system's reasons: a table (TSV, CSV, JSON lines, Parquet) with one reason per row.
 
     The columns ``head``, ``relation`` and ``tail`` name the pair, ``reason_head``, ``reason_relation`` and
-    ``reason_tail`` the triple. Optional are ``reason_status`` ("considered unlikely": the triple is denied in words),
+    ``reason_tail`` the triple. Optional are ``reason_status`` ("considered unlikely": the triple is denied in words;
+    "known fact"),
     ``weight`` (below zero: the triple speaks against the relation; without it, rows count as ordered),
     ``probability`` of the pair (without it, 1), ``label``, ``head_name``, ``tail_name``.
     """
@@ -156,9 +160,10 @@ def read_reasons(name: str, path: Path) -> Source:
             if not 0 <= probability <= 1:
                 raise CogstageError(f"{row.where('probability')}: {probability} is not between 0 and 1")
             triple = (str(row["reason_head"]), str(row["reason_relation"]), str(row["reason_tail"]))
-            listed.append(WeightedTriple(*triple, weight, row["reason_status"] == UNLIKELY))
-            said = (str(row["head_name"] or pair[0]), str(row["tail_name"] or pair[2]), probability)
-            if about.setdefault(pair, said) != said:
+            status = row["reason_status"]
+            listed.append(WeightedTriple(*triple, weight, status == UNLIKELY, status == "known fact"))
+            names = (str(row["head_name"] or pair[0]), str(row["tail_name"] or pair[2]), probability)
+            if about.setdefault(pair, names) != names:
                 raise CogstageError(
                     f"{row.where()}: another row of the same pair has different names or another probability"
                 )

@@ -1,8 +1,8 @@
 """Fit a shift and a slope to dev logits, so that a probability of 0.9 means nine of ten.
 
-Dev facts stand against three kinds of pairs. Facts and negatives weigh the same; of the negatives, degree-matched ones
-weigh a half, co-occurring ones a quarter and facts of other relations a quarter (``SHARES``). Both numbers keep a sum
-of reasons a sum: slope·(b - shift) + Σ slope·c is the calibrated logit.
+Dev facts stand against three kinds of pairs: degree-matched negatives, co-occurring ones and facts of other relations.
+Facts and negatives weigh the same, and so do the three kinds. Both numbers keep a sum of reasons a sum:
+slope·(b - shift) + Σ slope·c is the calibrated logit.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 LOG_SLOPES = (-7.0, 4.0)
-SHARES = {"degree": 0.5, "co-occurring": 0.25, "other relations": 0.25}
 
 
 @dataclass(frozen=True)
@@ -53,16 +52,13 @@ class Calibration:
 
     @classmethod
     def fit_kinds(cls, logit: np.ndarray, label: np.ndarray, contrasts: Mapping[str, np.ndarray]) -> Calibration:
-        """Fit on labelled degree-matched pairs and further kinds of negatives, weighed by ``SHARES``."""
+        """Fit on labelled degree-matched pairs and further kinds of negatives, all kinds with the same weight."""
         positive = np.asarray(label) > 0
-        negatives = {"degree": logit[~positive], **{kind: values for kind, values in contrasts.items() if len(values)}}
-        total = sum(SHARES[kind] for kind in negatives)
-        logits, weights = [logit[positive]], [np.ones(positive.sum())]
-        for kind, values in negatives.items():
-            logits.append(values)
-            weights.append(np.full(len(values), SHARES[kind] / total * positive.sum() / max(len(values), 1)))
-        every = np.concatenate(logits)
-        return cls.fit(every, np.arange(len(every)) < positive.sum(), np.concatenate(weights))
+        kinds = [logit[~positive], *(values for values in contrasts.values() if len(values))]
+        weights = [np.full(len(values), positive.sum() / max(len(values), 1) / len(kinds)) for values in kinds]
+        every = np.concatenate([logit[positive], *kinds])
+        weight = np.concatenate([np.ones(positive.sum()), *weights])
+        return cls.fit(every, np.arange(len(every)) < positive.sum(), weight)
 
     def logits(self, logit: np.ndarray) -> np.ndarray:
         """Calibrated logits."""

@@ -92,10 +92,10 @@ class PaperTraining:
             return {"loss_n": float(np.mean(sums["loss_n"]))}
         pairs = self.batches.pairs(rng)
         progress.start(f"Epoch {number - self.pretraining + 1}", len(pairs))
-        for place, (facts, batch) in enumerate(zip(self.batches.recognition(rng), pairs, strict=True)):
+        for step, (facts, batch) in enumerate(zip(self.batches.recognition(rng), pairs, strict=True)):
             tick()
             if nodes:
-                sums["loss_n"].append(self.recall_step(nodes[place], processes))
+                sums["loss_n"].append(self.recall_step(nodes[step], processes))
             sums["loss_r"].append(self.recognition_step(facts, processes))
             sums["loss_p"].append(self.pair_step(batch, processes))
             progress.advance(1, f"L_p {sums['loss_p'][-1]:.4f}")

@@ -72,8 +72,8 @@ class PaperBatches:
     def is_fact(self, head: np.ndarray, tail: np.ndarray) -> np.ndarray:
         """Whether pairs hold a training fact of any relation, in either direction."""
         key = self._key(head, tail)
-        place = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
-        result: np.ndarray = self._keys[place] == key
+        row = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
+        result: np.ndarray = self._keys[row] == key
         return result
 
     def recall(self, rng: np.random.Generator) -> list[np.ndarray]:
@@ -112,7 +112,7 @@ class PaperBatches:
         return [rows[part] for part in np.array_split(order, self.steps)]
 
     def _corrupted(self, fixed: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Candidates in place of the other end of triples: (b, n), and whether each makes no training fact."""
+        """Candidates for the other end of triples: (b, n), and whether each makes no training fact."""
         drawn = self._any((len(fixed), self._config.negatives), rng)
         wide = np.broadcast_to(fixed[:, None], drawn.shape)
         proper = ~self.is_fact(wide, drawn)

@@ -103,7 +103,7 @@ class TripleSampler:
         self._co_occurring = self._draw_co_occurring(facts, np.random.default_rng([seed, 79]))
         unrelated = np.concatenate([every, self._co_occurring])
         self._keys, self._key_fold = self._divide(facts, unrelated, np.random.default_rng([seed, 77]))
-        negatives = every[~self._known.joined(every[:, 0], every[:, 2])]
+        negatives = every[~self._known.has_relation(every[:, 0], every[:, 2])]
         negatives = negatives[np.isin(negatives[:, [0, 2]], self.candidates).all(axis=1)]
         self._parts = {-1: self._part(facts, negatives, -1)}
         for fold in range(config.folds):
@@ -190,7 +190,7 @@ class TripleSampler:
         for relation in range(self._relations):
             own = facts[facts[:, 1] == relation]
             head, tail = (ends.astype(np.int64) for ends in edges.between(np.unique(own[:, 0]), np.unique(own[:, 2])))
-            free = np.flatnonzero(~self._known.joined(head, tail))
+            free = np.flatnonzero(~self._known.has_relation(head, tail))
             chosen = rng.choice(free, min(len(free), round(self._config.co_occurring * len(own))), replace=False)
             drawn.append(np.stack([head[chosen], np.full(len(chosen), relation), tail[chosen]], 1))
         return np.concatenate(drawn)
@@ -247,7 +247,7 @@ class TripleSampler:
     def _unknown(self, triples: np.ndarray, fold: int) -> np.ndarray:
         """Those triples that join two different terms, are no training fact and not of the fold."""
         head, tail = triples[:, 0], triples[:, 2]
-        free = (head != tail) & ~self._known.joined(head, tail)
+        free = (head != tail) & ~self._known.has_relation(head, tail)
         if fold >= 0:
             free &= self._fold_of(head, tail) != fold
         kept: np.ndarray = triples[free]

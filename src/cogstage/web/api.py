@@ -35,12 +35,13 @@ class Failure(BaseModel):
 
 
 class SearchResult(BaseModel):
-    """A search result: key, name and type of a term, and how often it was counted."""
+    """A search result: key, name and type of a term, how often it was counted, and the synonym that matched."""
 
     key: str
     name: str
     type: str
     count: int | None
+    matched: str = ""
 
 
 class Pair(BaseModel):
@@ -151,8 +152,10 @@ def router(service: Service) -> APIRouter:
         ],
         limit: Annotated[int, Query(ge=1, le=50)] = 10,
     ) -> list[SearchResult]:
-        found = service.terms(q, limit)
-        return [SearchResult(key=term.key, name=term.name, type=term.type, count=count) for term, count in found]
+        return [
+            SearchResult(key=m.term.key, name=m.term.name, type=m.term.type, count=m.count, matched=m.matched)
+            for m in service.terms(q, limit)
+        ]
 
     @routes.get("/explain", summary="One pair with its reasons", responses={200: PREDICTION})
     def explain(asked: Annotated[ApiQuestion, Query()]) -> JSONResponse:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import parse_qs, urlencode
 
 import numpy as np
@@ -12,18 +12,20 @@ from fastapi.responses import Response
 
 from cogstage.errors import CogstageError, UsageError
 from cogstage.evaluation.hit_rate import rate_at
+from cogstage.rationale.discover import left_out_text
+from cogstage.rationale.exports import prediction_columns, reason_rows
 from cogstage.rationale.record import Term
 from cogstage.rationale.side_effects import use_and_effect
-from cogstage.rationale.wording import joined_types, question_text
+from cogstage.rationale.wording import joined_types, opposite_flags, question_text
 from cogstage.web.asked import Text
 from cogstage.web.base import PageError
-from cogstage.web.downloads import download
+from cogstage.web.downloads import download, file_name, send_table
 from cogstage.web.explorer import explorer_page
 from cogstage.web.ranking import SORTS, CandidateRanking
 from cogstage.web.service import Service
 
 ON_PAGE = 25
-EXPORTED = 500  # candidates in a download at most
+EXPORTED_REASONS = 5  # of each candidate
 COMPARED = 3
 SideText = Annotated[str, Query(pattern="^(|head|tail)$")]
 Choice = Annotated[str, Query(max_length=20)]
@@ -81,13 +83,18 @@ def router(service: Service) -> APIRouter:
         return explorer_page(service, request, "discover.html", **values)
 
     @routes.get("/discover.{form}")
-    def export(form: str, question: Asked) -> Response:
+    def export(form: str, question: Asked, table: Literal["candidates", "reasons"] = "candidates") -> Response:
         _choose_relation(service, question)
         ranking = _ranking(service, question)
+        subject = service.term(service.find(question.term)).name
+        name = file_name(table, question.relation, subject)
         if ranking is None:
-            return download([], form, "candidates")
-        at = _chosen(service, ranking, question)[:EXPORTED]
-        return download(service.records(ranking, at, 5), form, "candidates")
+            return download([], form, name)
+        at = _chosen(service, ranking, question)
+        if form in ("tsv", "csv") and table == "candidates":
+            return send_table(_candidate_rows(service, ranking, at), form, name)
+        records = list(service.all_records(ranking, at, EXPORTED_REASONS))
+        return send_table(reason_rows(records), form, name) if table == "reasons" else download(records, form, name)
 
     @routes.get("/compare", name="compare")
     def compare(
@@ -183,13 +190,15 @@ def _page_of(
     pages = max(1, -(-len(at) // ON_PAGE))
     question.page = min(question.page, pages)
     shown = at[(question.page - 1) * ON_PAGE : question.page * ON_PAGE]
-    bands = service.model.metrics.get("hit_rate", {}).get(ranking.relation, {}).get(ranking.side, [])
+    bands = _bands(service, ranking)
     rows = [
         {
             "prediction": prediction,
             "partner": prediction.tail if ranking.side == "head" else prediction.head,
             "rank": int(row) + 1,
             "together": int(ranking.together[row]),
+            "opposite": opposite_flags(prediction),
+            "warning": service.bases.of(int(ranking.node[row])).warning,
             "hit": rate_at(bands, new) if new else None,
             "score": float(score),
         }
@@ -209,7 +218,37 @@ def _page_of(
         "pages": pages,
         "kinds": kinds,
         "hits": bool(bands),
+        "basis": service.bases.of(ranking.given).warning,
+        "ranked": left_out_text(service.model, ranking.relation, len(ranking.node)),
     }
+
+
+def _bands(service: Service, ranking: CandidateRanking) -> list[dict[str, float]]:
+    """The measured hit rates of such a list, by rank; empty if there are none."""
+    bands: list[dict[str, float]] = (
+        service.model.metrics.get("hit_rate", {}).get(ranking.relation, {}).get(ranking.side, [])
+    )
+    return bands
+
+
+def _candidate_rows(service: Service, ranking: CandidateRanking, at: np.ndarray) -> list[dict[str, Any]]:
+    """One row per candidate: its figures, how reliable they are, and the hit rate at its rank."""
+    bands, rows = _bands(service, ranking), []
+    for row, new, p in zip(
+        at.tolist(), ranking.new_rank(at).tolist(), service.all_records(ranking, at, 0), strict=True
+    ):
+        partner, hit = p.tail if ranking.side == "head" else p.head, rate_at(bands, new) if new else None
+        candidate = {
+            "rank": p.rank,
+            "candidate": partner.key,
+            "candidate_name": partner.name,
+            "candidate_type": partner.type,
+            "co_occurrences": None if service.hide_counts else int(ranking.together[row]),
+            "reliability": service.bases.of(int(ranking.node[row])).warning,
+            "hit_rate": None if hit is None else hit["rate"],
+        }
+        rows.append(candidate | prediction_columns(p))
+    return rows
 
 
 def pairs_of(text: str) -> list[tuple[str, str]]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from fastapi.responses import Response
 
 from cogstage.errors import CogstageError
-from cogstage.rationale.exports import kgx, rows_of, table
+from cogstage.rationale.exports import rows_of, table
+from cogstage.rationale.kgx import kgx
 from cogstage.rationale.record import Prediction
 from cogstage.reporting.escape import spreadsheet
 from cogstage.web.api import described, problem
@@ -39,21 +41,32 @@ def download(
         text = json.dumps({"nodes": nodes, "edges": edges}, ensure_ascii=False)
         return send_file(text, "application/json", f"{name}.kgx.json")
     rows = rows_of(records) if len(records) == len(answers) else _with_errors(answers, pairs)
+    return send_table(rows, form, name)
+
+
+def send_table(rows: Sequence[dict[str, Any]], form: str, name: str) -> Response:
+    """A table as TSV or CSV."""
     if form == "tsv":
         return send_file(table(rows) if rows else "\n", "text/tab-separated-values; charset=utf-8", f"{name}.tsv")
-    if form == "csv":
-        stream = io.StringIO()
-        if rows:
-            writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\r\n")
-            writer.writeheader()
-            writer.writerows(
-                [
-                    {key: spreadsheet(value) if isinstance(value, str) else value for key, value in row.items()}
-                    for row in rows
-                ]
-            )
-        return send_file(stream.getvalue(), "text/csv; charset=utf-8", f"{name}.csv")
-    raise PageError(404, "unknown_format", "Candidates can be exported as TSV, CSV, JSON and KGX.")
+    if form != "csv":
+        raise PageError(404, "unknown_format", "Candidates can be exported as TSV, CSV, JSON and KGX.")
+    stream = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\r\n")
+        writer.writeheader()
+        writer.writerows(
+            [
+                {key: spreadsheet(value) if isinstance(value, str) else value for key, value in row.items()}
+                for row in rows
+            ]
+        )
+    return send_file(stream.getvalue(), "text/csv; charset=utf-8", f"{name}.csv")
+
+
+def file_name(*parts: str) -> str:
+    """A file name that says what the file holds: "candidates_may-treat_diabetes-mellitus"."""
+    cleaned = (re.sub(r"[^a-z0-9]+", "-", part.lower()).strip("-")[:60] for part in parts)
+    return "_".join(part for part in cleaned if part)
 
 
 def _record(row: Prediction | CogstageError) -> dict[str, Any]:

@@ -111,6 +111,8 @@ def router(service: Service) -> APIRouter:
     @routes.get("/pair", name="pair")
     def pair(request: Request, question: Asked) -> Response:
         prediction = question.ask(service)
+        typed = ((question.head, prediction.head), (question.tail, prediction.tail))
+        read_as = [(words, term) for text, term in typed if (words := service.read_as(text, term))]
         question = question.of(prediction)
         changes = question.verdicts(service)
         original = question.ask(service, {}) if changes else prediction
@@ -133,6 +135,7 @@ def router(service: Service) -> APIRouter:
             "pair.html",
             question=question,
             prediction=prediction,
+            read_as=read_as,
             order_in_words=order_in_words,
             estimate=estimate_in_words,
             original=original,
@@ -173,7 +176,7 @@ def router(service: Service) -> APIRouter:
 
     @routes.get("/search", name="search")
     def search(request: Request, q: Text = "") -> Response:
-        return show(request, "search.html", q=q.strip(), found=service.terms(q, 30) if q.strip() else [])
+        return show(request, "search.html", q=q.strip(), matches=service.terms(q, 30) if q.strip() else [])
 
     @routes.get("/term", name="term")
     def term(request: Request, key: Text) -> Response:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cogstage.rationale.discover import candidates
 from cogstage.rationale.side_effects import EFFECT, USE, check_indications, is_indication
 from cogstage.relations import RelationIndex, inverse
 from cogstage.web.corrections import CorrectedModel
@@ -28,6 +29,7 @@ class CandidateRanking:
     node: np.ndarray
     logit: np.ndarray
     known: np.ndarray  # a known fact
+    with_facts: np.ndarray  # a term with training facts of the relation; hit rates are measured among these
     contradicted: np.ndarray  # an opposite relation is known or more likely; ranked below the others
     indication: np.ndarray | None  # for causes: the drug is held to treat it rather than cause it
     together: np.ndarray  # how often counted together with the given node
@@ -39,8 +41,9 @@ class CandidateRanking:
         return (given, self.node[at]) if self.side == "head" else (self.node[at], given)
 
     def new_rank(self, at: np.ndarray) -> np.ndarray:
-        """Rank among the candidates that are not known facts, from 1 on; 0 for a known fact."""
-        rank: np.ndarray = np.where(self.known, 0, np.cumsum(~self.known))[at]
+        """Rank among new candidates with facts of the relation, from 1 on; 0 for others."""
+        new = self.with_facts & ~self.known
+        rank: np.ndarray = np.where(new, np.cumsum(new), 0)[at]
         return rank
 
     def score(self, at: np.ndarray) -> np.ndarray:
@@ -117,8 +120,7 @@ class Ranker:
 
     def _rank(self, version: int, relation: str, side: str, node: int) -> CandidateRanking:
         model = self._corrected.model
-        pool = model.ends(relation, "tail" if side == "head" else "head")
-        pool = pool[pool != node]
+        pool = candidates(model, relation, *((node, None) if side == "head" else (None, node)))
         given = np.full(len(pool), node, np.int64)
         column = model.relations.index(relation)
         effects = relation == EFFECT and USE in model.relations
@@ -126,9 +128,9 @@ class Ranker:
         def work(part: Any) -> list[np.ndarray]:
             others, same = pool[part.start : part.stop], given[part.start : part.stop]
             profiles = model.profiles(*((same, others) if side == "head" else (others, same)))
-            judged = (profiles.known[:, column], profiles.contradicted(relation))
+            verdicts = (profiles.known[:, column], profiles.contradicted(relation))
             use = is_indication(profiles) if effects else np.zeros(len(others), bool)
-            return [np.stack([profiles.logit[:, column], *judged, use])]
+            return [np.stack([profiles.logit[:, column], *verdicts, use])]
 
         parts = [np.empty((4, 0)), *self._queue.in_chunks(range(len(pool)), SLICE, work)]
         logit, known, contradicted, use = np.concatenate(parts, axis=1)
@@ -139,4 +141,6 @@ class Ranker:
         kinds = np.array([types[other] for other in pool.tolist()], object)
         together = model.counts.counts(given, pool)
         indication = use if effects else None
-        return CandidateRanking(relation, side, node, pool, logit, known, contradicted, indication, together, kinds)
+        facts = np.isin(pool, model.ends(relation, "tail" if side == "head" else "head"))
+        judged = (logit, known, facts, contradicted, indication)
+        return CandidateRanking(relation, side, node, pool, *judged, together, kinds)

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from cogstage.artefact import software_version
+from cogstage.corpus.tokens import casefold_text
 from cogstage.errors import CogstageError, UsageError
 from cogstage.estimator import CogStage
+from cogstage.rationale.basis import Bases
 from cogstage.rationale.discover import fitting_relations
 from cogstage.rationale.filters import Filter
 from cogstage.rationale.pairs_table import predict_pairs
@@ -20,11 +22,11 @@ from cogstage.rationale.record import Prediction, Term, Triple
 from cogstage.web.corrections import CorrectedModel
 from cogstage.web.privacy import privacy_warning, without_cited_counts, without_evidence_of_counts
 from cogstage.web.ranking import CandidateRanking, Ranker
-from cogstage.web.search import TermSearch
 from cogstage.web.work_queue import WorkQueue
 
 REMEMBERED = 2048  # explained pairs kept in memory
 CHUNK = 32  # pairs that a large request computes at a time
+EXPORTED_AT_ONCE = 256  # candidates of a list that an export computes at a time
 EXAMPLE_TERMS, EXAMPLE_CANDIDATES, EXAMPLE_REASONS = 2, 3, 8  # the start page chooses its examples from these
 NOTHING: Mapping[Triple, bool] = {}
 
@@ -51,6 +53,15 @@ class Limits:
                 f"{pairs:,} pairs with {k} reasons each cost pairs × (1 + k) = {pairs * (1 + k):,};"
                 f" the limit is {self.cost:,}; request fewer pairs or fewer reasons"
             )
+
+
+@dataclass(frozen=True)
+class TermMatch:
+    """A term that was searched for."""
+
+    term: Term
+    count: int | None  # units it was counted in; None where counts are hidden
+    matched: str  # the synonym by which it was found; empty if it is its name
 
 
 class TooExpensive(UsageError):
@@ -83,9 +94,9 @@ class Service:
         self.hide_counts = hide_counts
         model = without_cited_counts(model) if hide_counts else model
         self.corrected = CorrectedModel(model, corrections, self.limits.corrections)
-        self.search = TermSearch(model.vocabulary)
         self.queue = WorkQueue(self.limits.waiting)
         self.ranker = Ranker(self.corrected, self.queue)
+        self.bases = Bases(model.counts, model.fitted.facts, hide_counts)
         self._explained = lru_cache(REMEMBERED)(self._explain)
         # What is built on first use is built now: not in somebody's request, and not by two at a time.
         model.vocabulary.suggest("warm")
@@ -119,7 +130,7 @@ class Service:
 
     def find(self, text: str) -> int:
         """The node that somebody means; raises with the nearest names."""
-        return self.search.resolve(text.strip())
+        return self.model.vocabulary.find(text.strip())
 
     def key(self, text: str) -> str:
         """The key of the term that somebody means."""
@@ -129,9 +140,16 @@ class Service:
         """A node as people see it."""
         return self.model.explainer.term(node)
 
-    def terms(self, text: str, most: int) -> list[tuple[Term, int | None]]:
-        """Type-ahead: terms and how many units they were counted in (None where counts are hidden)."""
-        return [(self.term(node), self.count(node)) for node in self.search.find(text, most)]
+    def terms(self, text: str, most: int) -> list[TermMatch]:
+        """Type-ahead: the terms that ``text`` may stand for, best first."""
+        matches = self.model.vocabulary.search.find(text, most)
+        return [TermMatch(term := self.term(m.node), self.count(m.node), _other_name(m.name, term)) for m in matches]
+
+    def read_as(self, text: str, term: Term) -> str:
+        """What was typed for a term, if it is none of its names; otherwise an empty text."""
+        vocabulary, typed = self.model.vocabulary, text.strip()
+        known = typed in vocabulary.index or casefold_text(typed) in vocabulary.casefolded
+        return "" if known else _other_name(typed, term)
 
     def count(self, node: int) -> int | None:
         """How many units a term was counted in; None where counts are hidden."""
@@ -219,6 +237,17 @@ class Service:
             records = self._shown(self.model.predict_batch(heads, tails, ranking.relation, k))
         return [replace(record, rank=row + 1) for record, row in zip(records, at.tolist(), strict=True)]
 
+    def all_records(self, ranking: CandidateRanking, at: np.ndarray, k: int) -> Iterator[Prediction]:
+        """The predictions of any number of rows of a ranking; large work takes turns."""
+
+        def work(part: Sequence[int]) -> list[Prediction]:
+            heads, tails = ranking.pairs(np.array(part, np.int64))
+            return self._shown(self.model.predict_batch(heads, tails, ranking.relation, k))
+
+        rows = at.tolist()
+        for row, record in zip(rows, self.queue.in_chunks(rows, EXPORTED_AT_ONCE, work), strict=True):
+            yield replace(record, rank=row + 1)
+
     def discover(
         self,
         relation: str | None,
@@ -294,6 +323,10 @@ class Service:
             "metrics": {n: value for n, value in self.model.metrics.items() if n not in ("history", "sources")},
             "limits": asdict(self.limits),
         }
+
+
+def _other_name(name: str, term: Term) -> str:
+    return "" if casefold_text(name) in (casefold_text(term.name), casefold_text(term.key)) else name
 
 
 def _convincing(prediction: Prediction) -> float:

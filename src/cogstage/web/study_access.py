@@ -19,6 +19,7 @@ from cogstage.web.base import PageError
 REVIEWER_COOKIE = "cogstage_reviewer"
 ADMINISTRATOR_COOKIE = "cogstage_administrator"
 FLASH_COOKIE = "cogstage_flash"
+LIVE_PATH = "/admin/live"
 FORM_FIELD = "form_token"
 FORM_HEADER = "x-form-token"
 
@@ -76,7 +77,7 @@ class SignedIn:
     token: str
 
     @property
-    def shelf(self) -> str:
+    def storage_key(self) -> str:
         """Names the part of the browser's storage that holds this reviewer's unsent answers, on any session."""
         return hashlib.sha256(f"shelf {self.person.id}".encode()).hexdigest()[:16]
 
@@ -103,12 +104,23 @@ class NotAdministrator(Exception):
 
 
 def administrator(request: Request) -> str:
-    """The CSRF token of the administrator's session; without one, the way to the sign-in page."""
+    """The CSRF token of an administrator's session; without one, the way to the sign-in page.
+
+    The pages' own requests for new figures do not count as activity: an idle session ends.
+    """
     site = site_of(request)
     cookie = site.read_cookie(request, ADMINISTRATOR_COOKIE)
-    if not cookie or not site.opened.access.is_administrator(cookie):
+    by_person = request.url.path != LIVE_PATH
+    name = site.opened.administrators.in_session(cookie, by_person) if cookie else None
+    if name is None:
         raise NotAdministrator
+    request.state.administrator = name
     return form_token(cookie)
+
+
+def record(request: Request, what: str) -> None:
+    """Add to the log what the administrator of this request did."""
+    site_of(request).opened.administrators.record(request.state.administrator, what)
 
 
 async def form_fields(request: Request) -> dict[str, str]:

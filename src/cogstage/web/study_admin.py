@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from cogstage.errors import UsageError
 from cogstage.study.access import LONGEST_LINK, Invitation
+from cogstage.study.administrators import FIRST
 from cogstage.study.export import answers_csv, times_csv
 from cogstage.study.monitor import watch
 from cogstage.study.report import html_report
@@ -28,6 +29,7 @@ from cogstage.web.study_access import (
     administrator,
     check_token,
     form_fields,
+    record,
     site_of,
 )
 
@@ -48,18 +50,21 @@ def show_sign_in(request: Request, wrong: bool = False) -> Response:
 
 @router.post("/sign-in")
 def sign_in(request: Request, fields: Fields) -> Response:
-    """Check the password."""
+    """Check name, password and code."""
     site = site_of(request)
     expected = site.read_cookie(request, SIGN_IN_COOKIE)
     check_token(fields.get(FORM_FIELD, ""), expected or secrets.token_urlsafe(24))
     attempts: Attempts = request.app.state.attempts
     client = request.client.host if request.client else ""
-    if not attempts.begin("administrator", client):
+    accounts, name = site.opened.administrators, fields.get("name", FIRST).strip()
+    account = name if name in accounts.names else ""  # all names that nobody has count as one
+    if not attempts.begin(account, client):
         raise PageError(429, "too_many_attempts", "Too many wrong passwords. Please wait ten minutes.")
-    if not site.opened.access.is_password(fields.get("password", "")):
+    if not (accounts.is_password(fields.get("password", ""), name) and accounts.is_code(fields.get("code", ""), name)):
         return RedirectResponse("/admin/sign-in?wrong=true", 303)
-    attempts.succeeded("administrator", client)
-    value, lasts = site.opened.access.open_session(None)
+    attempts.succeeded(account, client)
+    value, lasts = accounts.open_session(name)
+    accounts.record(name, "signed in")
     response = RedirectResponse("/admin", 303)
     site.set_cookie(response, ADMINISTRATOR_COOKIE, value, lasts)
     site.drop_cookie(response, SIGN_IN_COOKIE)
@@ -72,6 +77,7 @@ def sign_out(request: Request, fields: Fields, token: Token) -> Response:
     check_token(fields.get(FORM_FIELD, ""), token)
     site = site_of(request)
     site.opened.access.close_session(site.read_cookie(request, ADMINISTRATOR_COOKIE))
+    record(request, "signed out")
     response = RedirectResponse("/admin/sign-in", 303)
     site.drop_cookie(response, ADMINISTRATOR_COOKIE)
     return response
@@ -99,7 +105,9 @@ def overview(request: Request, token: Token) -> Response:
         closed_at=opened.answers.closed_at,
         longest_link=LONGEST_LINK,
         repeats=sum(case.repeat_of is not None for case in opened.study.cases),
+        name=request.state.administrator,
     )
+    record(request, "saw the overview")
     if problem:
         site.drop_cookie(response, FLASH_COOKIE)
     return response
@@ -117,6 +125,7 @@ def close(request: Request, fields: Fields, token: Token) -> Response:
     """Close the study to new answers."""
     check_token(fields.get(FORM_FIELD, ""), token)
     site_of(request).opened.answers.close()
+    record(request, "closed the study")
     return RedirectResponse("/admin", 303)
 
 
@@ -125,6 +134,7 @@ def reopen(request: Request, fields: Fields, token: Token) -> Response:
     """Open the study to answers again."""
     check_token(fields.get(FORM_FIELD, ""), token)
     site_of(request).opened.answers.reopen()
+    record(request, "reopened the study")
     return RedirectResponse("/admin", 303)
 
 
@@ -136,7 +146,9 @@ def invite(request: Request, fields: Fields, token: Token) -> Response:
     try:
         site.check_links()
         names = [name for name in fields.get("names", "").splitlines() if name.strip()]
-        return _show_links(request, site.opened.access.invite_all(names, _days(fields)))
+        invitations = site.opened.access.invite_all(names, _days(fields))
+        record(request, f"invited {', '.join(entry.reviewer.name for entry in invitations)}")
+        return _show_links(request, invitations)
     except UsageError as error:
         return _back(request, str(error), token)
 
@@ -148,7 +160,9 @@ def renew(request: Request, reviewer_id: str, fields: Fields, token: Token) -> R
     site, person = site_of(request), _known(request, reviewer_id)
     try:
         site.check_links()
-        return _show_links(request, [site.opened.access.renew_link(person, _days(fields))])
+        invitation = site.opened.access.renew_link(person, _days(fields))
+        record(request, f"made a new link for {invitation.reviewer.name}")
+        return _show_links(request, [invitation])
     except UsageError as error:
         return _back(request, str(error), token)
 
@@ -157,27 +171,46 @@ def renew(request: Request, reviewer_id: str, fields: Fields, token: Token) -> R
 def revoke(request: Request, reviewer_id: str, fields: Fields, token: Token) -> Response:
     """End a link at once."""
     check_token(fields.get(FORM_FIELD, ""), token)
-    site_of(request).opened.access.revoke(_known(request, reviewer_id))
+    access, identifier = site_of(request).opened.access, _known(request, reviewer_id)
+    access.revoke(identifier)
+    record(request, f"revoked the link of {access.reviewer(identifier).name}")
     return RedirectResponse("/admin", 303)
 
 
 @router.get("/answers.csv")
 def download_answers(request: Request, token: Token) -> Response:
     """One row per answer as CSV, with the source of each set: unblinded."""
-    return _download(answers_csv(site_of(request).opened), "text/csv; charset=utf-8", "answers.csv")
+    return _download(request, answers_csv(site_of(request).opened), "text/csv; charset=utf-8", "answers.csv")
 
 
 @router.get("/times.csv")
 def download_times(request: Request, token: Token) -> Response:
     """The time looked at each case."""
-    return _download(times_csv(site_of(request).opened), "text/csv; charset=utf-8", "times.csv")
+    return _download(request, times_csv(site_of(request).opened), "text/csv; charset=utf-8", "times.csv")
 
 
 @router.get("/report.html")
 def download_report(request: Request, token: Token) -> Response:
     """The report as it stands, one file."""
     report = html_report(site_of(request).opened)
-    return _download(report, "text/html; charset=utf-8", "report.html")
+    return _download(request, report, "text/html; charset=utf-8", "report.html")
+
+
+@router.get("/activity")
+def show_activity(request: Request, token: Token) -> Response:
+    """What the administrators did, latest first."""
+    opened = site_of(request).opened
+    record(request, "saw the log")
+    entries = opened.administrators.activities()
+    return page(
+        request,
+        "study/activity.html",
+        study=opened.study,
+        form_token=token,
+        entries=entries,
+        moment=_moment,
+        name=request.state.administrator,
+    )
 
 
 def _known(request: Request, reviewer_id: str) -> str:
@@ -187,7 +220,8 @@ def _known(request: Request, reviewer_id: str) -> str:
         raise PageError(404, "no_such_reviewer", str(error)) from None
 
 
-def _download(text: str, kind: str, name: str) -> Response:
+def _download(request: Request, text: str, kind: str, name: str) -> Response:
+    record(request, f"downloaded {name}")
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Type": kind}
     return Response(text.encode("utf-8"), headers=headers)
 

@@ -107,8 +107,12 @@ def _holder(request: Request, ticket: str) -> Reviewer:
 
 
 @router.get("/start")
-def show_start(request: Request, who: Person, problem: str = "") -> Response:
+def show_start(request: Request, who: Person) -> Response:
     """What a reviewer agrees to, and what they may say of themselves."""
+    return _start_page(request, who)
+
+
+def _start_page(request: Request, who: SignedIn, problem: str = "") -> Response:
     answers = site_of(request).opened.answers
     return page(
         request,
@@ -127,11 +131,11 @@ def start(request: Request, fields: Fields, who: Person) -> Response:
     check_token(fields.get(FORM_FIELD, ""), who.token)
     opened = site_of(request).opened
     if opened.study.consent and fields.get("agree") != "yes":
-        return show_start(request, who, "Please agree to take part, or close this page.")
+        return _start_page(request, who, "Please agree to take part, or close this page.")
     try:
         opened.access.introduce(who.person.id, fields.get("specialty", ""), fields.get("years", ""))
     except UsageError as error:
-        return show_start(request, who, str(error))
+        return _start_page(request, who, str(error))
     return RedirectResponse("/welcome", 303)
 
 
@@ -220,10 +224,10 @@ def _case_page(request: Request, who: SignedIn, form: BlindForm, **more: Any) ->
 
 
 def _keys(answers: dict[str, str]) -> list[Button]:
-    """Digits as keys: the value itself where it is one, else the place in the row, from 1."""
+    """Digits as keys: the value itself where it is one, else the position in the row, from 1."""
     return [
-        (value, text, value if value.isdecimal() else str(place))
-        for place, (value, text) in enumerate(answers.items(), 1)
+        (value, text, value if value.isdecimal() else str(position))
+        for position, (value, text) in enumerate(answers.items(), 1)
     ]
 
 

@@ -13,14 +13,12 @@ from cogstage.web.links import source_of
 from cogstage.web.service import Service
 
 ASSOCIATIONS, CANDIDATES = 16, 5
-FEW_FACTS, FEW_NEIGHBOURS = 3, 20
 
 
 def describe(service: Service, node: int) -> dict[str, Any]:
     """The values of a term's page."""
     model = service.model
     facts = facts_of(service, node)
-    neighbours = len(model.counts.neighbours(node)[0])
     asked = next(
         ((name, side) for name in service.relations if (side := service.ranker.side(name, node))), ("", "head")
     )
@@ -35,7 +33,7 @@ def describe(service: Service, node: int) -> dict[str, Any]:
         "associations": [] if service.hide_counts else _associations(service, node),
         "facts": facts,
         "candidates": _candidates(service, node),
-        "reliability": _reliability(sum(len(others) for _, others in facts), neighbours, service.hide_counts),
+        "basis": service.bases.of(node),
     }
 
 
@@ -76,16 +74,3 @@ def _candidates(service: Service, node: int) -> list[dict[str, Any]]:
                 }
             )
     return found
-
-
-def _reliability(facts: int, neighbours: int, hidden: bool) -> dict[str, Any]:
-    if neighbours < FEW_NEIGHBOURS and not hidden:
-        level = "Weak basis."
-        words = "It co-occurs with few other terms, so similar terms cannot be determined reliably."
-    elif facts < FEW_FACTS:
-        level = "Fair basis."
-        words = "It has few known facts, so most reasons are assumptions."
-    else:
-        level = "Good basis."
-        words = "It has several known facts." if hidden else "It has enough counts and several known facts."
-    return {"level": level, "words": words, "facts": facts, "neighbours": None if hidden else neighbours}

@@ -153,23 +153,23 @@ def _distinct(left: Any, right: Any, size: int, index: Any, first: Any) -> int:
     """Number pairs by first appearance with an open-addressing table; ``first[u]`` is where pair u appears first."""
     mask = size - 1
     table = np.full(size, -1, np.int64)
-    found = 0
+    n_found = 0
     for m in range(left.shape[0]):
         key = np.uint64(left[m]) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(right[m]) * np.uint64(0xC2B2AE3D27D4EB4F)
         slot = np.int64((key ^ (key >> np.uint64(29))) & np.uint64(mask))
         while True:
             entry = table[slot]
             if entry < 0:
-                table[slot] = found
-                first[found] = m
-                index[m] = found
-                found += 1
+                table[slot] = n_found
+                first[n_found] = m
+                index[m] = n_found
+                n_found += 1
                 break
             if left[first[entry]] == left[m] and right[first[entry]] == right[m]:
                 index[m] = entry
                 break
             slot = (slot + 1) & mask
-    return found
+    return n_found
 
 
 def distinct_pairs(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:

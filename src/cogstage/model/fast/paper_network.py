@@ -33,7 +33,7 @@ class _Distinct:
 
 
 class FastPaperNetwork(PaperNetwork):
-    """Takes the place of :class:`PaperNetwork` where time counts; parameters have the same names and shapes."""
+    """Computes what :class:`PaperNetwork` does, faster; parameters have the same names and shapes."""
 
     def recall_loss(self, nodes: Tensor, targets: Tensor) -> Tensor:
         """L_n of nodes (n,) against sparse rows p̂ (n, V)."""
@@ -62,16 +62,16 @@ class FastPaperNetwork(PaperNetwork):
 
     def scores(self, i: Tensor, j: Tensor) -> Tensor:
         """s_k of pairs of nodes: (m,), (m,) -> (m, K+1)."""
-        nodes, place = torch.unique(torch.cat([i, j]), return_inverse=True)
-        return l1_scores(self.vectors(nodes), self.relation, place[: len(i)], place[len(i) :])
+        nodes, row = torch.unique(torch.cat([i, j]), return_inverse=True)
+        return l1_scores(self.vectors(nodes), self.relation, row[: len(i)], row[len(i) :])
 
     def recognition_loss(self, triples: Tensor, heads: Tensor, tails: Tensor, allowed: Tensor) -> Tensor:
         """L_r summed, all scores of a batch in one call."""
         batch, count = heads.shape
         parts = (triples[:, :1], triples[:, 2:], heads, tails)
-        nodes, place = torch.unique(torch.cat([part.reshape(-1) for part in parts]), return_inverse=True)
+        nodes, row = torch.unique(torch.cat([part.reshape(-1) for part in parts]), return_inverse=True)
         head, tail, heads, tails = (
-            x.reshape(batch, -1) for x in place.split([batch, batch, batch * count, batch * count])
+            x.reshape(batch, -1) for x in row.split([batch, batch, batch * count, batch * count])
         )
         left = torch.cat([head, head.expand(-1, count), heads], 1)  # the triple, its corrupted tails and heads
         right = torch.cat([tail, tails, tail.expand(-1, count)], 1)
@@ -94,7 +94,7 @@ class FastPaperNetwork(PaperNetwork):
         named = self.relation[:-1] @ self.pair.weight[:, 2 * d :].T  # ξ·W_relation (K, d)
         masked = torch.zeros(len(pairs.left), self.na, dtype=torch.bool, device=head.device)
         masked[pairs.own] = pairs.own_mask
-        gates, values, found = [], [], []
+        gates, values, recognised = [], [], []
         for begin in range(0, len(pairs.left), PAIRS_AT_ONCE):
             part = slice(begin, begin + PAIRS_AT_ONCE)
             left, right = pairs.left[part], pairs.right[part]
@@ -104,20 +104,20 @@ class FastPaperNetwork(PaperNetwork):
             e = pair_sum(*blocks, left, right, p, named).tanh()
             gates.append(self.attention(e).tanh() @ self.v.weight[0])
             values.append(e @ self.decision.weight[0])
-            found.append(p.detach())
+            recognised.append(p.detach())
         gate, value = torch.cat(gates)[pairs.which], torch.cat(values)[pairs.which]
         p_ij = self.weights(gate, None)
         logit = (p_ij * value).sum(1) + self.decision.bias
-        return Assumptions(i, j, torch.cat(found)[pairs.which], p_ij, value, logit)
+        return Assumptions(i, j, torch.cat(recognised)[pairs.which], p_ij, value, logit)
 
     def _distinct(self, i: Tensor, j: Tensor, head: Tensor, tail: Tensor) -> _Distinct:
         device = i.device
-        place = torch.zeros(len(self.term), dtype=torch.long, device=device)
-        place[i.reshape(-1)] = 1
-        place[j.reshape(-1)] = 1
-        nodes = place.nonzero()[:, 0]
-        place[nodes] = torch.arange(len(nodes), device=device)
-        left, right = place[i].reshape(-1), place[j].reshape(-1)
+        row = torch.zeros(len(self.term), dtype=torch.long, device=device)
+        row[i.reshape(-1)] = 1
+        row[j.reshape(-1)] = 1
+        nodes = row.nonzero()[:, 0]
+        row[nodes] = torch.arange(len(nodes), device=device)
+        left, right = row[i].reshape(-1), row[j].reshape(-1)
         h, t = head[:, None], tail[:, None]
         own = (((i == h) & (j == t)) | ((i == t) & (j == h))).reshape(-1).nonzero()[:, 0]
         key = right

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 PARTS = 4  # into which the pairs of a call are divided
-FEW = 2048  # below so many pairs threads cost more than they bring
+MIN_PAIRS = 2048  # below so many pairs threads cost more than they bring
 
 
 def spread(kernel: Callable[..., None], pairs: int, *arrays: Any) -> None:
@@ -20,7 +20,7 @@ def spread(kernel: Callable[..., None], pairs: int, *arrays: Any) -> None:
     Not numba's own threads: under OpenMP they share torch's pool and change its size.
     """
     threads = torch.get_num_threads()
-    if threads == 1 or pairs < FEW:
+    if threads == 1 or pairs < MIN_PAIRS:
         for part in range(PARTS):
             kernel(part, *arrays)
     else:

@@ -44,7 +44,8 @@ for (const input of document.querySelectorAll("input[role=combobox]")) {
         const kind = document.createElement("span");
         kind.className = "kind";
         const count = term.count === null ? "" : term.count.toLocaleString("en");
-        kind.textContent = [term.type, count].filter(Boolean).join(" · ");
+        const also = term.matched ? `“${term.matched}”` : "";
+        kind.textContent = [also, term.type, count].filter(Boolean).join(" · ");
         option.append(name, kind);
         option.addEventListener("pointerdown", (event) => {
           event.preventDefault();

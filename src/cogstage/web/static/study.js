@@ -8,34 +8,34 @@
   if (!status) return;
   const form = document.getElementById("case");
   const here = form ? form.dataset.position : undefined;
-  const shelf = "cogstage:" + status.dataset.reviewer + ":";
+  const storageKey = "cogstage:" + status.dataset.reviewer + ":";
   const memory = new Map(); // where the browser lends no storage
   let durable = true;
 
   // What the server does not have yet, by case: {field: answer}. Read anew each time, as other tabs write, too.
 
   function positions() {
-    const found = new Set(memory.keys());
+    const positions = new Set(memory.keys());
     try {
       for (let n = 0; n < localStorage.length; n++) {
         const key = localStorage.key(n);
-        if (key.startsWith(shelf)) found.add(key.slice(shelf.length));
+        if (key.startsWith(storageKey)) positions.add(key.slice(storageKey.length));
       }
     } catch (problem) { durable = false; }
-    return [...found];
+    return [...positions];
   }
 
   function pending(position) {
     let kept = null;
-    try { kept = JSON.parse(localStorage.getItem(shelf + position)); } catch (problem) { durable = false; }
+    try { kept = JSON.parse(localStorage.getItem(storageKey + position)); } catch (problem) { durable = false; }
     return Object.assign({}, kept && typeof kept === "object" ? kept : {}, memory.get(position));
   }
 
   function keep(position, answers) {
     const empty = !Object.keys(answers).length;
     try {
-      if (empty) localStorage.removeItem(shelf + position);
-      else localStorage.setItem(shelf + position, JSON.stringify(answers));
+      if (empty) localStorage.removeItem(storageKey + position);
+      else localStorage.setItem(storageKey + position, JSON.stringify(answers));
       memory.delete(position);
     } catch (problem) {
       durable = false;
@@ -254,25 +254,25 @@
       if (event.ctrlKey || event.altKey || event.metaKey) return;
       const at = document.activeElement;
       if (at && (at.tagName === "TEXTAREA" || (at.tagName === "INPUT" && at.type !== "radio"))) return;
-      let place = groups.findIndex(function (group) { return group.contains(at); });
+      let index = groups.findIndex(function (group) { return group.contains(at); });
       if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-        if (place < 0) return;
-        const next = groups[place + (event.key === "ArrowDown" ? 1 : -1)];
+        if (index < 0) return;
+        const next = groups[index + (event.key === "ArrowDown" ? 1 : -1)];
         event.preventDefault();
         if (next) enter(next);
         return;
       }
-      if (place < 0) place = groups.findIndex(function (group) { return !group.querySelector("input:checked"); });
-      if (place < 0) return;
+      if (index < 0) index = groups.findIndex(function (group) { return !group.querySelector("input:checked"); });
+      if (index < 0) return;
       const key = event.key.toLowerCase();
-      const box = [...groups[place].querySelectorAll("input")].find(function (one) {
+      const box = [...groups[index].querySelectorAll("input")].find(function (one) {
         return one.dataset.key.toLowerCase() === key;
       });
       if (!box) return;
       event.preventDefault();
       box.focus();
       box.click();
-      if (groups[place + 1]) enter(groups[place + 1]);
+      if (groups[index + 1]) enter(groups[index + 1]);
     });
   }
 })();

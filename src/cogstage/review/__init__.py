@@ -1,0 +1,1 @@
+"""Which assumptions of a model an expert should check first."""
