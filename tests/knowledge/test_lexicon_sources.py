@@ -13,6 +13,9 @@ from cogstage.corpus.annotate import Annotator
 from cogstage.corpus.lexicon import Lexicon
 from cogstage.corpus.mesh import type_of_trees
 from cogstage.errors import CogstageError, UsageError
+from cogstage.graph.build import build_graph
+from cogstage.graph.cooccurrence import Graph
+from cogstage.graph.options import BuildOptions
 from cogstage.knowledge.lexicon_sources import LexiconOptions, build_lexicon
 
 CONSO = [
@@ -163,3 +166,25 @@ def test_sources_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(CogstageError, match="no terms of the types"):
         build_lexicon([write_mesh(tmp_path / "mesh")], tmp_path / "l.tsv", LexiconOptions(types=("planet",)))
     assert not (tmp_path / "l.tsv").exists()
+
+
+@pytest.mark.parametrize("by", ["desc2026.xml", "mtrees2026.bin"])
+def test_a_medline_graph_has_types_from_the_tree(tmp_path: Path, by: str) -> None:
+    """With types, drugs and events can be told apart, as the safety statistics need."""
+    folder = write_mesh(tmp_path / "mesh")
+    (folder / "mtrees2026.bin").write_text("Abdominal Pain;C23.888.821.030\nAspirin;D02.455\nBody Regions;A01\n")
+    heading = '<MeshHeading><DescriptorName UI="{}">{}</DescriptorName></MeshHeading>'
+    named = {"D015746": "Abdominal Pain", "D001241": "Aspirin", "D999": "Unlisted"}
+    headings = "".join(heading.format(*pair) for pair in named.items())
+    (tmp_path / "a.xml").write_text(
+        "<PubmedArticleSet><PubmedArticle><MedlineCitation><PMID>1</PMID><Article><ArticleTitle>T</ArticleTitle>"
+        "</Article><ChemicalList><Chemical><NameOfSubstance UI='C000605'>ticagrelor</NameOfSubstance></Chemical>"
+        "</ChemicalList><SupplMeshList><SupplMeshName Type='Disease' UI='C538'>Rare</SupplMeshName></SupplMeshList>"
+        f"<MeshHeadingList>{headings}</MeshHeadingList></MedlineCitation></PubmedArticle></PubmedArticleSet>"
+    )
+    types = {"D015746": "symptom", "D001241": "drug", "D999": "", "C000605": "drug", "C538": "disorder"}
+    options = {"chemicals": True, "supplementary": True}
+    for given, expected in (({"mesh": str(folder / by)}, types), ({}, dict.fromkeys(types, "mesh"))):
+        build_graph(tmp_path / "a.xml", tmp_path / "g", options=BuildOptions(reader={**options, **given}))
+        words = Graph.load(tmp_path / "g").vocabulary
+        assert dict(zip(words.term, words.type, strict=True)) == expected

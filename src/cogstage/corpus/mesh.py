@@ -43,8 +43,7 @@ def type_of_trees(numbers: Iterable[str]) -> str:
 @cache
 def _rules() -> dict[str, str]:
     text = files("cogstage.corpus").joinpath("mesh_types.tsv").read_text(encoding="utf-8")
-    rows = (line.split("\t") for line in text.splitlines()[1:])
-    return {tree: type for tree, type in rows}
+    return dict(line.split("\t", 1) for line in text.splitlines()[1:])
 
 
 def read_mesh(path: Path, bad: BadRows | None = None) -> Iterator[MeshRecord]:
