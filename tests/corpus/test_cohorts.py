@@ -131,7 +131,23 @@ def test_the_command_line_records_the_cohort(tmp_path: Path, monkeypatch: pytest
     write_omop(tmp_path / "cdm", people, events)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as ended:
-        run(["graph", "build", "cdm", "--window", "ever", "--sex", "male", "--ages", "18-", "--since", "2012", "--out", "g"])
+        run(
+            [
+                "graph",
+                "build",
+                "cdm",
+                "--window",
+                "ever",
+                "--sex",
+                "male",
+                "--ages",
+                "18-",
+                "--since",
+                "2012",
+                "--out",
+                "g",
+            ]
+        )
     assert ended.value.code == 0
     graph = Graph.load("g")
     assert graph.made_with["reader"] == {"sex": "male", "ages": "18-", "since": "2012"}
