@@ -24,9 +24,10 @@ def events() -> pd.DataFrame:
     """Random admissions with codes; table, code, flag and the day of each event."""
     chance = np.random.default_rng(7)
     n = 400
-    frame = pd.DataFrame({"table": chance.choice(["diagnosis", "procedure", "drug", "lab"], n),
-                          "hadm_id": chance.integers(100, 140, n), "code": chance.integers(0, 5, n),
-                          "flag": chance.choice(["abnormal", ""], n), "version": chance.choice([9, 10], n)})  # fmt: skip
+    kinds = ["diagnosis", "procedure", "drug", "lab"]
+    frame = pd.DataFrame({"table": chance.choice(kinds, n), "hadm_id": chance.integers(100, 140, n)})
+    frame["code"], frame["version"] = chance.integers(0, 5, n), chance.choice([9, 10], n)
+    frame["flag"] = chance.choice(["abnormal", ""], n)
     frame["subject_id"] = frame["hadm_id"] // 3
     frame["admitted"] = DAY + pd.to_timedelta((frame["hadm_id"] - 100) * 3, unit="D")
     frame["day"] = frame["admitted"] + pd.to_timedelta(chance.integers(0, 2, n), unit="D")
@@ -36,7 +37,7 @@ def events() -> pd.DataFrame:
 def write_third(folder: Path, frame: pd.DataFrame) -> Path:
     """MIMIC-III: upper-case names, ICD-9 without a version, all tables in one folder."""
     folder.mkdir()
-    parts = {kind: part for kind, part in frame.groupby("table")}
+    parts = dict(list(frame.groupby("table")))
 
     def write(name: str, part: pd.DataFrame, **columns: object) -> None:
         table = pd.DataFrame({"ROW_ID": range(len(part)), "SUBJECT_ID": part["subject_id"], "HADM_ID": part["hadm_id"]})
@@ -59,7 +60,7 @@ def write_third(folder: Path, frame: pd.DataFrame) -> Path:
 def write_fourth(folder: Path, frame: pd.DataFrame) -> Path:
     """MIMIC-IV: lower-case names, ICD-9 and ICD-10 side by side, tables in hosp/."""
     (folder / "hosp").mkdir(parents=True)
-    parts = {kind: part for kind, part in frame.groupby("table")}
+    parts = dict(list(frame.groupby("table")))
 
     def write(name: str, part: pd.DataFrame, **columns: object) -> None:
         table = part[["subject_id", "hadm_id"]].assign(**columns)

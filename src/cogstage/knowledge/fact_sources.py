@@ -189,7 +189,7 @@ def _ctd(path: Path, bad: BadRows) -> Iterator[Statement]:
 
 def _sider(folder: Path, bad: BadRows) -> Iterator[Statement]:
     """Tables without headers; of MedDRA's terms the preferred ones (PT)."""
-    drugs = dict(row[:2] for row in _cells(_required(folder, "drug_names.tsv"), 2, bad))
+    drugs = {row[0]: row[1] for row in _cells(_required(folder, "drug_names.tsv"), 2, bad)}
 
     def drug(identifier: str) -> Entity:
         return Entity((drugs.get(identifier, identifier),), "drug")

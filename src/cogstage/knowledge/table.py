@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from cogstage.choices import Ambiguity, check_choice
 from cogstage.frames import takes_frames
-from cogstage.input_files import Paths
+from cogstage.input_files import Paths, listed
 from cogstage.knowledge.facts import Facts, Statement, year_of
 from cogstage.knowledge.matching import Names, how, unmatched_rows
 from cogstage.knowledge.names import code_key, end_rank
@@ -83,8 +83,7 @@ def facts_from_table(
             types = (str(row[f"{end}_type"] or "").strip() for end in ("head", "tail"))
             yield FactRow(head, relation, tail, source, year, *types)
 
-    listed = [paths] if isinstance(paths, (str, Path)) else list(paths)
-    made_with = {"from": "table", "files": [Path(path).name for path in listed]}
+    made_with = {"from": "table", "files": [Path(path).name for path in listed(paths)]}
     return facts_from_rows(rows(), names, ambiguity, bad, made_with)
 
 

@@ -35,9 +35,9 @@ class MedlineReader(Reader):
     name; deleted citations (DeleteCitation) do not count.
 
     ``qualifiers`` adds ``D003920/Q000188`` for every descriptor with its qualifiers; ``major`` keeps major topics only.
-    ``mesh`` is MeSH's ``desc2026.xml`` or ``mtrees2026.bin``, from which descriptors have their types (drug, disorder);
-    otherwise their type is "mesh". ``chemicals`` adds the substances of the ChemicalList, ``supplementary`` the supplementary concepts of diseases,
-    protocols and organisms.
+    ``chemicals`` adds the substances of the ChemicalList, ``supplementary`` the supplementary concepts of diseases,
+    protocols and organisms. ``mesh`` is MeSH's ``desc2026.xml`` or ``mtrees2026.bin``, from which descriptors have
+    their types (drug, disorder); without it, their type is "mesh".
     """
 
     format = "medline"

@@ -75,7 +75,7 @@ class MimicCodesReader(Reader):
         return [[self.folder]]
 
     def people(self) -> dict[str, Person]:
-        """Sex and birth of PATIENTS; MIMIC-IV gives an age in an anchor year instead, which is near enough for years."""
+        """Sex and birth of PATIENTS; MIMIC-IV gives an age in an anchor year, which is taken for 1 January."""
         found = {}
         for row in self._rows("patients", ["subject_id"], ["gender", "dob", "anchor_age", "anchor_year"]):
             birth = value_of(row, "dob", parse_date)
