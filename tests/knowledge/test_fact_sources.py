@@ -182,7 +182,7 @@ def test_facts_of_one_vocabulary_on_another() -> None:
     terms, names, types = (
         ("M1", "M2", "M3"),
         ("Acetylsalicylic Acid", "Cephalalgia", "Rash"),
-        ("drug", *["disorder"] * 2),
+        ("drug", "disorder", ""),
     )
     mesh = Vocabulary(terms, terms, names, types, np.ones(3, np.int64), (("Aspirin", 0), ("Headache", 1)))
     facts = Facts.from_statements([("M1", "may_treat", "M2", "s"), ("M1", "causes", "M3", "s")])

@@ -21,7 +21,6 @@ UNKNOWN = "unknown to the lexicon or graph"
 OTHER_TYPE = "known only as another type"
 
 
-@takes_frames("paths")
 class FactRow(NamedTuple):
     """A stated fact whose ends are given by codes and names, the best first."""
 
@@ -34,6 +33,7 @@ class FactRow(NamedTuple):
     tail_type: str = ""
 
 
+@takes_frames("paths")
 def facts_from_table(
     paths: Paths,
     names: Names | None = None,
