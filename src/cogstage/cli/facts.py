@@ -135,7 +135,7 @@ def table(
 
 @app.command("import")
 def import_(
-    source: choices.FactSource = argument(..., help="Knowledge base.", metavar="SOURCE"),
+    knowledge_base: choices.FactSource = argument(..., help="Knowledge base.", metavar="SOURCE"),
     files: list[str] = argument(..., help="Its files, or the folder with them.", metavar="FILE"),
     out: Path = OUT,
     graph: Path | None = GRAPH,
@@ -155,7 +155,7 @@ def import_(
     from cogstage.tables import BadRows
 
     bad = BadRows(skip)
-    facts = facts_from_source(source, files, _names(graph, lexicon), ambiguity, bad)
+    facts = facts_from_source(knowledge_base, files, _names(graph, lexicon), ambiguity, bad)
     say_skipped(bad)
     _finish(facts, out, licence, as_json)
 
