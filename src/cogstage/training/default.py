@@ -99,6 +99,7 @@ class DefaultTraining:
         phases = self._plan()
         self._rounds = [(phase, begin) for phase in phases for begin in range(0, phase.steps, phase.per_round)]
         self._optimisers = self._make_optimisers(phases[0])
+        self._reported: Phase | None = None
 
     def _recall(self, graph: Graph, seed: int) -> None:
         """Stage 1: υ, and ρ of each recognition from the facts that it may learn from."""
@@ -147,7 +148,9 @@ class DefaultTraining:
         phase, begin = self._rounds[number]
         if begin == 0:
             self._optimisers = self._make_optimisers(phase)
-        progress.start(phase.title, phase.per_round if phase.stage == 3 else phase.steps - begin)
+        if phase.stage == 3 or phase is not self._reported:  # the rounds of stage 2 are one step for a reader
+            progress.start(phase.title, phase.per_round if phase.stage == 3 else phase.steps - begin)
+            self._reported = phase
         run = self._recognition_round if phase.stage == 2 else self._decision_round
         losses = []
         for loss in run(phase, begin, rng):
