@@ -153,7 +153,7 @@ class Lexicon:
         rows = _Rows(bad, any_case)
         for entry in entries:
             rows.add(entry, stopped)
-        named = _settle(rows.concepts_by_term(), ambiguity)
+        named = _resolve_ambiguity(rows.concepts_by_term(), ambiguity)
         if not named:
             raise CogstageError(
                 f"{where}: the lexicon has no terms (or the stop list and the ambiguity rule removed all of them)"
@@ -229,7 +229,7 @@ def is_exact(term: str) -> bool:
     return len(term) <= LONGEST_EXACT and term.isupper()
 
 
-def _settle(named: dict[Tokens, dict[str, None]], ambiguity: Ambiguity) -> dict[Tokens, dict[str, None]]:
+def _resolve_ambiguity(named: dict[Tokens, dict[str, None]], ambiguity: Ambiguity) -> dict[Tokens, dict[str, None]]:
     """Decide which concepts a term with several concepts represents."""
     if ambiguity == "skip":
         return {tokens: concepts for tokens, concepts in named.items() if len(concepts) == 1}

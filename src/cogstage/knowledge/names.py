@@ -62,7 +62,7 @@ def forms(name: str) -> tuple[str, ...]:
     return (case, short, *squeezed, " ".join(sorted(_movable(american))))
 
 
-def likeness(one: str, other: str) -> tuple[float, float]:
+def similarity(one: str, other: str) -> tuple[float, float]:
     """Similarity of two names: first ignoring word order, then as written; larger is more similar."""
     turned = [" ".join(sorted(_words(name))) for name in (one, other)]
     return SequenceMatcher(None, turned[0], turned[1]).ratio(), SequenceMatcher(None, one, other).ratio()
