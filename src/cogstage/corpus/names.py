@@ -115,11 +115,6 @@ class CodeNames:
                 use = names._uses.setdefault(code, {})[name, kind] = _Uses()
                 use.count, use.vocabulary, use.shared_widely = count, vocabulary, widely
                 use.patients = array("Q", patients)
-                    count,
-                    vocabulary,
-                    widely,
-                    array("Q", patients),
-                )
         return names
 
     def only(self, codes: Iterable[str]) -> CodeNames:
