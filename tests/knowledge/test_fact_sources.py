@@ -17,9 +17,6 @@ from cogstage.knowledge.facts import Facts
 from cogstage.knowledge.matching import Names
 from cogstage.tables import BadRows
 
-Triples = set[tuple[str, str, str]]
-TREATS, CAUSES = ("aspirin", "may_treat", "headache"), ("aspirin", "causes", "bleeding")
-
 
 def put(path: Path, *lines: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -187,8 +184,28 @@ def test_facts_of_one_vocabulary_on_another() -> None:
     mesh = Vocabulary(terms, terms, names, types, np.ones(3, np.int64), (("Aspirin", 0), ("Headache", 1)))
     facts = Facts.from_statements([("M1", "may_treat", "M2", "s"), ("M1", "causes", "M3", "s")])
     placed = facts_of_vocabulary(facts, mesh, graph_names())
-    assert ("D1", "may_treat", "C1") in set(zip(placed.head, placed.relation, placed.tail, strict=True))
+    assert set(zip(placed.head, placed.relation, placed.tail, strict=True)) == {
+        ("D1", "may_treat", "C1"),
+        ("D1", "causes", "M3"),
+    }
     assert placed.made_with["with both ends in the lexicon or graph"] == 1
+    assert [name for name, _, _ in placed.unmatched] == ["Rash"]
+
+
+@pytest.mark.parametrize(
+    ("drug", "disorder"),
+    [("drug", "condition"), ("medicationrequest", "observation"), ("ChemicalEntity", "DiseaseOrPhenotypicFeature"),
+     ("Chemical", "Disease"), ("drug", "reaction"), ("", "")],
+)  # fmt: skip
+def test_types_of_every_kind_of_graph_fit(tmp_path: Path, drug: str, disorder: str) -> None:
+    """OMOP, FHIR, PubTator and FAERS have their own words for drugs and disorders."""
+    terms, names = ("d", "h", "b"), ("Aspirin", "Headache", "Bleeding")
+    words = Vocabulary(terms, terms, names, (drug, disorder, disorder), np.ones(3, np.int64))
+    facts = facts_from_source("primekg", primekg(tmp_path), Names.from_vocabulary(words))
+    assert set(zip(facts.head, facts.relation, facts.tail, strict=True)) == {
+        ("d", "may_treat", "h"),
+        ("d", "causes", "b"),
+    }
 
 
 def test_files_that_are_something_else(tmp_path: Path) -> None:

@@ -121,7 +121,8 @@ def facts_of_vocabulary(facts: Facts, vocabulary: Vocabulary, names: Names, ambi
         node = vocabulary.index.get(concept)
         if node is None:
             return Entity((concept,))
-        return Entity((concept, vocabulary.name[node], *synonyms.get(node, ())), vocabulary.type[node])
+        name = vocabulary.name[node]
+        return Entity((concept, name, *synonyms.get(node, ()), name), vocabulary.type[node])  # shown by the last
 
     def rows() -> Iterator[FactRow]:
         for at, (head, tail) in enumerate(zip(facts.head, facts.tail, strict=True)):

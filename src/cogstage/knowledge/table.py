@@ -149,7 +149,7 @@ def _match(alternatives: tuple[str, ...], names: Names | None) -> tuple[tuple[st
         found, step = names.find(name)
         if step is not None:
             return found, "matched " + how(step)
-    return alternatives[-1:], UNKNOWN
+    return alternatives[:1], UNKNOWN
 
 
 def _of_type(candidates: tuple[str, ...], names: Names, relation: str, end: int, type: str) -> tuple[str, ...]:
