@@ -100,13 +100,13 @@ class Records:
             if self._width is None:
                 self._width = len(record)
             elif len(record) != self._width:
-                said = f"{len(record)} columns where the header has {self._width}"
+                message = f"{len(record)} columns where the header has {self._width}"
                 if len(self._lines.record) > 1:
-                    self._give_up(said)
+                    self._give_up(message)
                 elif self._broken is not None:  # the rest of a record whose quotes did not match
                     self._broken = (self._broken[0], self._broken[1] + 1)
                 else:
-                    self.bad.report(f"{self.path}:{line}: {said}")
+                    self.bad.report(f"{self.path}:{line}: {message}")
                 continue
             self._report()
             return line, record

@@ -15,7 +15,7 @@ from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge.dataset import Dataset, FittingView
 from cogstage.model.presets import preset_config
 from cogstage.model_folder import Fitted, graph_fields
-from cogstage.progress import SILENT, Progress
+from cogstage.progress import Progress, default_progress
 from cogstage.reporting.table import Table
 from cogstage.statistics import auroc
 from cogstage.trained_model import TrainedModel
@@ -131,7 +131,7 @@ class CogStage(TrainedModel):
         graph: Graph,
         data: FittingView | Dataset,
         *,
-        progress: Progress = SILENT,
+        progress: Progress | None = None,
         checkpoint: Path | str | None = None,
         checkpoint_every: float = 30.0,
         resume: bool = False,
@@ -148,7 +148,7 @@ class CogStage(TrainedModel):
         data
             A data set built on the graph, or its fitting view. Only the fitting view is used.
         progress
-            Receiver of progress reports.
+            Receiver of progress reports; by default, they are shown in a terminal or notebook.
         checkpoint, checkpoint_every, resume
             Checkpoint folder, seconds between checkpoints, and whether to continue from the last one.
         time_limit
@@ -164,6 +164,7 @@ class CogStage(TrainedModel):
         from cogstage.training.fitting import FitOptions, train
 
         view = data.for_fitting() if isinstance(data, Dataset) else data
+        progress = default_progress() if progress is None else progress
         options = FitOptions(progress, checkpoint, checkpoint_every, resume, time_limit, trace, tensorboard)
         targets = self._targets(view)
         trained = train(graph, view, targets, self.config, self.seed, options)

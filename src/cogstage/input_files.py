@@ -22,6 +22,8 @@ from cogstage.frames import Frame
 Paths = str | Path | Frame | Sequence[str | Path]  # files, folders or glob patterns; public functions take frames
 COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 ARCHIVE = ".zip"
+_MAGIC = {b"\x1f\x8b": ("gzip", ".gz"), b"\x28\xb5\x2f\xfd": ("zstd", ".zst"), b"PK\x03\x04": ("zip", ".zip"),
+          b"PAR1": ("Parquet", ".parquet")}  # fmt: skip
 LONGEST_LINE = 64 << 20  # characters (bytes) of one line or one JSON value; more is refused
 HIGHEST_RATIO = 200  # bytes out for each byte in: text packs 3 to 30 times, a decompression bomb 1,000 times
 UNGUARDED = 64 << 20  # bytes that any file may unpack to, whatever the ratio
@@ -188,9 +190,22 @@ def open_bytes(path: Path, meter: Meter | None = None) -> io.BufferedReader:
             source = file
             stream = pa.CompressedInputStream(pa.PythonFile(source, mode="r"), compression)
             file = _Unpacked(stream, lambda: source.taken, path)
-        return io.BufferedReader(file, 1 << 16)
+        handle = io.BufferedReader(file, 1 << 16)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+    if compression is None:
+        _refuse_other_kind(handle, path)
+    return handle
+
+
+def _refuse_other_kind(handle: io.BufferedReader, path: Path) -> None:
+    """Raise if the file is compressed, an archive or Parquet, but its name does not say so."""
+    first = handle.peek(4)[:4]
+    for magic, (kind, suffix) in _MAGIC.items():
+        if first.startswith(magic) and path.suffix.lower() != suffix:
+            handle.close()
+            name = path.with_suffix(suffix).name if suffix in (".zip", ".parquet") else path.name + suffix
+            raise UsageError(f"{path} contains {kind} data, but its name says otherwise; rename it to {name}")
 
 
 def _archive(path: Path) -> zipfile.ZipFile:

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from cogstage.csv_records import Records
 from cogstage.errors import CogstageError, UsageError
 from cogstage.input_files import (
+    COMPRESSED,
     Meter,
     Paths,
     archive_of,
@@ -208,6 +209,7 @@ def column_names(path: Path) -> list[str]:
     kind = table_kind(path)
     try:
         if kind == "parquet":
+            _check_parquet(path)
             return [str(name).lower() for name in pq.read_schema(path).names]
         if kind == "json":
             with contextlib.suppress(BrokenJson):
@@ -317,11 +319,18 @@ def _none_if_empty(value: Any) -> Any:
     return None if value == "" else value
 
 
+def _check_parquet(path: Path) -> None:
+    """Raise for Parquet inside an archive or compressed again, which cannot be read in parts."""
+    if archive_of(path) is not None:
+        raise UsageError(f"{path}: Parquet is not read inside an archive; unpack it first")
+    if path.suffix.lower() in COMPRESSED:
+        raise UsageError(f"{path}: Parquet is compressed already and is not read inside {path.suffix}; unpack it first")
+
+
 def _parquet(
     path: Path, wanted: Sequence[str], required: Sequence[str], renames: dict[str, str], bad: BadRows, meter: Meter
 ) -> Iterator[Row]:
-    if archive_of(path) is not None:
-        raise UsageError(f"{path}: Parquet is not read inside an archive; unpack it first")
+    _check_parquet(path)
     try:
         table = pq.ParquetFile(path)
     except (pa.ArrowInvalid, OSError) as error:

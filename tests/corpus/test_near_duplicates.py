@@ -1,4 +1,4 @@
-"""Copied notes against the exact likeness of their shingles, and in whole builds."""
+"""Copied notes against the exact similarity of their shingles, and in whole builds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cogstage.corpus.lexicon import Entry, Lexicon
-from cogstage.corpus.near_duplicates import Signatures, document_key, likeness, signature
+from cogstage.corpus.near_duplicates import Signatures, document_key, signature, similarity
 from cogstage.corpus.records import Document
 from cogstage.graph.build import build_graph
 from cogstage.graph.cooccurrence import Graph
@@ -35,7 +35,7 @@ def jaccard(one: str, other: str) -> float:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.integers(0, 60), st.integers(40, 600))
-def test_likeness_is_near_the_exact_one(seed: int, changes: int, length: int) -> None:
+def test_similarity_is_near_the_exact_one(seed: int, changes: int, length: int) -> None:
     """Five standard deviations of 128 draws, at most (bins that few shingles fill are fewer)."""
     rng = random.Random(seed)
     words = rng.choices(WORDS, k=length)
@@ -46,20 +46,20 @@ def test_likeness_is_near_the_exact_one(seed: int, changes: int, length: int) ->
     exact = jaccard(one, two)
     filled = int(((signature(one) != 0) | (signature(two) != 0)).sum())
     spread = (exact * (1 - exact) / filled) ** 0.5 + 0.5 / filled
-    assert abs(likeness(signature(one), signature(two)) - exact) <= 5 * spread
+    assert abs(similarity(signature(one), signature(two)) - exact) <= 5 * spread
 
 
 def test_case_and_punctuation_do_not_matter() -> None:
-    assert likeness(signature("Fever, cough; and RASH today"), signature("fever cough and rash\ntoday.")) == 1.0
-    assert likeness(signature(""), signature("")) == 0.0
-    assert likeness(signature("no fever"), signature("no fever")) == 1.0
-    assert likeness(signature("no fever"), signature("fever no")) == 0.0
+    assert similarity(signature("Fever, cough; and RASH today"), signature("fever cough and rash\ntoday.")) == 1.0
+    assert similarity(signature(""), signature("")) == 0.0
+    assert similarity(signature("no fever"), signature("no fever")) == 1.0
+    assert similarity(signature("no fever"), signature("fever no")) == 0.0
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 12))
 def test_copies_are_those_of_a_search_by_hand(seed: int, n: int) -> None:
-    """Notes are equal or unlike, so that the exact likeness and its estimate agree on all."""
+    """Notes are equal or unlike, so that the exact similarity and its estimate agree on all."""
     rng = random.Random(seed)
     bases = [" ".join(rng.choices(WORDS, k=60)) for _ in range(3)]
     notes = [

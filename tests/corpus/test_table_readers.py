@@ -84,7 +84,7 @@ def test_numbers_and_gaps_from_parquet(tmp_path: Path) -> None:
         ("a.tsv", "doc_id\ttext\n1\n", r"a\.tsv:2: 1 columns where the header has 2"),
         ("a.tsv", "doc_id\ttext\tdate\n1\tx\tsoon\n", r"a\.tsv:2, column date: 'soon' is not a date"),
         ("a.tsv", "doc_id\ttext\tdate\n1\tx\t2011-02-30\n", r"a\.tsv:2, column date: "),
-        ("a.tsv", "patient_id\tcode\n1\tx\n", r"a\.tsv:1: no column date"),
+        ("a.tsv", "person\tcode\n1\tx\n", r"a\.tsv:1: no column patient_id"),
         ("a.csv", 'doc_id,text\n1,"x" y\n', r"a\.csv:2: "),
         ("a.csv", 'doc_id,text\n1,"never closed\n', r"a\.csv:2: "),
         ("a.jsonl", '{"doc_id": 1, "text": "x"}\n{"doc_id": 2,\n', r"a\.jsonl:2, column \d+: not JSON"),

@@ -133,6 +133,52 @@ def table(
     _finish(facts, out, licence, as_json)
 
 
+@app.command("import")
+def import_(
+    knowledge_base: choices.FactSource = argument(..., help="Knowledge base.", metavar="SOURCE"),
+    files: list[str] = argument(..., help="Its files, or the folder with them.", metavar="FILE"),
+    out: Path = OUT,
+    graph: Path | None = GRAPH,
+    lexicon: str | None = LEXICON,
+    ambiguity: choices.Ambiguity = options.AMBIGUITY,
+    skip: bool = options.SKIP_BAD,
+    licence: list[str] = options.LICENCE,
+    as_json: bool = options.as_json("Print JSON (a summary)."),
+) -> None:
+    """Read facts from CTD, SIDER, MED-RT, PrimeKG, Hetionet, or the relations in PubTator and BioC files (annotated).
+
+    Statements between types that their relation does not join are left out and counted.
+
+    Example: cogstage facts import ctd CTD_chemicals_diseases.csv.gz --graph graph --out facts
+    """
+    from cogstage.knowledge.fact_sources import facts_from_source
+    from cogstage.tables import BadRows
+
+    bad = BadRows(skip)
+    facts = facts_from_source(knowledge_base, files, _names(graph, lexicon), ambiguity, bad)
+    say_skipped(bad)
+    _finish(facts, out, licence, as_json)
+
+
+@app.command()
+def embedded(
+    graph: Path = options.graph("Graph folder; names are matched to its nodes."),
+    out: Path = OUT,
+    ambiguity: choices.Ambiguity = options.AMBIGUITY,
+    as_json: bool = options.as_json("Print JSON (a summary)."),
+) -> None:
+    """Match the embedded facts to a graph with other identifiers, by code, name and synonym.
+
+    Example: cogstage facts embedded --graph graph --out facts
+    """
+    from cogstage.data import embedded
+    from cogstage.knowledge.fact_sources import facts_of_vocabulary
+    from cogstage.knowledge.matching import Names
+
+    facts = facts_of_vocabulary(embedded.facts(), embedded.graph().vocabulary, Names.from_graph(graph), ambiguity)
+    _finish(facts, out, [], as_json)
+
+
 def _names(graph: Path | None, lexicon: str | None) -> Names | None:
     from cogstage.errors import UsageError
     from cogstage.knowledge.matching import Names

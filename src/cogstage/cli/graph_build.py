@@ -48,6 +48,14 @@ def build(
         "90d", help="Longest time between two terms for --order, such as 90d; any means no limit.", metavar="DAYS"
     ),
     until: str | None = count_option(None, metavar="YEAR|DATE", help="Leave out documents after this year or day."),
+    since: str | None = count_option(None, metavar="YEAR|DATE", help="Leave out records before this year or day."),
+    ages: str | None = count_option(
+        None, metavar="RANGE", help="Count only patients of these ages on the day of the record, such as 18-65 or 65-."
+    ),
+    sex: choices.Sex | None = count_option(None, help="Count only patients of this sex."),
+    patients: Path | None = count_option(
+        None, metavar="TABLE", help="Count only these patients (patient_id, optionally birth_date, birth_year, sex)."
+    ),
     copies: choices.Copies = count_option(
         "auto",
         help="What to do with copied notes of a patient; auto drops them if there are notes of patients.",
@@ -123,6 +131,7 @@ def build(
     from cogstage.graph.options import BuildOptions, PrivacyOptions, parse_lag, parse_size, parse_until, parse_window
     from cogstage.tables import BadRows
 
+    cohort = {"since": since, "ages": ages, "sex": sex, "patients": patients}
     build_options = BuildOptions(
         unit=unit,
         window=parse_window(window),
@@ -152,6 +161,7 @@ def build(
                 *([f"columns={','.join(column)}"] if column else ()),
                 *([f"date_format={date_format}"] if date_format else ()),
                 *(["ids_across_files=true"] if ids_across_files else ()),
+                *(f"{name}={value}" for name, value in cohort.items() if value is not None),
             ],
             format,
         ),

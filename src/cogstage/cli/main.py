@@ -22,6 +22,7 @@ from cogstage.cli import (
     facts,
     federate,
     graph,
+    lexicon,
     mcp,
     panels,
     publish,
@@ -50,6 +51,7 @@ app = CommandGroup(
 app.command("demo", rich_help_panel=panels.START)(demo.demo)
 app.add_typer(graph.app, name="graph", rich_help_panel=panels.DATA)
 app.add_typer(federate.app, name="federate", rich_help_panel=panels.DATA)
+app.add_typer(lexicon.app, name="lexicon", rich_help_panel=panels.DATA)
 app.add_typer(facts.app, name="facts", rich_help_panel=panels.DATA)
 app.add_typer(dataset.app, name="dataset", rich_help_panel=panels.DATA)
 app.command("train", rich_help_panel=panels.TRAINING)(train.train)

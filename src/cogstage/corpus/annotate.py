@@ -248,10 +248,10 @@ class Annotator:
         lexicon = self.lexicon
         if not lexicon.ambiguous:
             return text_index, sentence, lexicon.first_concept[terms]
-        many = np.diff(lexicon.concept_starts)[terms]
-        first = np.repeat(lexicon.concept_starts[terms], many)
-        concepts = lexicon.term_concepts[first + within_groups(many)]
-        return np.repeat(text_index, many), np.repeat(sentence, many), concepts
+        n_concepts = np.diff(lexicon.concept_starts)[terms]
+        first = np.repeat(lexicon.concept_starts[terms], n_concepts)
+        concepts = lexicon.term_concepts[first + within_groups(n_concepts)]
+        return np.repeat(text_index, n_concepts), np.repeat(sentence, n_concepts), concepts
 
 
 @cache

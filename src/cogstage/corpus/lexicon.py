@@ -92,7 +92,7 @@ class Lexicon:
     @cached_property
     def common_words(self) -> list[int]:
         """Terms that are common English words in any case, and so will match in text that does not mean them."""
-        common = _common_words()
+        common = common_words()
         return [t for t, term in enumerate(self.terms) if not is_exact(term) and casefold_text(term) in common]
 
     @classmethod
@@ -153,7 +153,7 @@ class Lexicon:
         rows = _Rows(bad, any_case)
         for entry in entries:
             rows.add(entry, stopped)
-        named = _settle(rows.concepts_by_term(), ambiguity)
+        named = _resolve_ambiguity(rows.concepts_by_term(), ambiguity)
         if not named:
             raise CogstageError(
                 f"{where}: the lexicon has no terms (or the stop list and the ambiguity rule removed all of them)"
@@ -229,7 +229,7 @@ def is_exact(term: str) -> bool:
     return len(term) <= LONGEST_EXACT and term.isupper()
 
 
-def _settle(named: dict[Tokens, dict[str, None]], ambiguity: Ambiguity) -> dict[Tokens, dict[str, None]]:
+def _resolve_ambiguity(named: dict[Tokens, dict[str, None]], ambiguity: Ambiguity) -> dict[Tokens, dict[str, None]]:
     """Decide which concepts a term with several concepts represents."""
     if ambiguity == "skip":
         return {tokens: concepts for tokens, concepts in named.items() if len(concepts) == 1}
@@ -274,7 +274,8 @@ def _add_cases(keys: list[Tokens], pattern_terms: list[int]) -> None:
 
 
 @cache
-def _common_words() -> frozenset[str]:
+def common_words() -> frozenset[str]:
+    """Common English words, in lower case."""
     return frozenset(files("cogstage.corpus").joinpath("common_words.txt").read_text(encoding="utf-8").split())
 
 

@@ -33,19 +33,19 @@ class NameCount:
 class _Uses:
     """How often one name was used; hashes of patients are kept until there are enough of them."""
 
-    __slots__ = ("count", "many", "patients", "vocabulary")
+    __slots__ = ("count", "patients", "shared_widely", "vocabulary")
 
     def __init__(self) -> None:
-        self.count, self.vocabulary, self.many = 0, False, False
+        self.count, self.vocabulary, self.shared_widely = 0, False, False
         self.patients = array("Q")
 
     def meet(self, patients: Iterable[int]) -> None:
         for patient in patients:
-            if self.many or patient in self.patients:
+            if self.shared_widely or patient in self.patients:
                 continue
             self.patients.append(patient)
             if len(self.patients) >= PATIENTS_COUNTED:
-                self.patients, self.many = array("Q"), True
+                self.patients, self.shared_widely = array("Q"), True
 
 
 class CodeNames:
@@ -84,7 +84,7 @@ class CodeNames:
             uses = names[name, kind] = _Uses()
         uses.count += not weak
         uses.vocabulary = uses.vocabulary or vocabulary
-        if not vocabulary and not uses.many:
+        if not vocabulary and not uses.shared_widely:
             digest = blake2b(patient.encode("utf-8", "surrogatepass"), digest_size=8).digest()
             uses.meet((int.from_bytes(digest, "little"),))
 
@@ -96,13 +96,13 @@ class CodeNames:
                 uses = mine.setdefault(name, _Uses())
                 uses.count += theirs.count
                 uses.vocabulary = uses.vocabulary or theirs.vocabulary
-                uses.many = uses.many or theirs.many
+                uses.shared_widely = uses.shared_widely or theirs.shared_widely
                 uses.meet(theirs.patients)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: what :meth:`from_dict` reads."""
         return {
-            code: [[*name, u.count, u.vocabulary, u.many, list(u.patients)] for name, u in names.items()]
+            code: [[*name, u.count, u.vocabulary, u.shared_widely, list(u.patients)] for name, u in names.items()]
             for code, names in self._uses.items()
         }
 
@@ -111,9 +111,10 @@ class CodeNames:
         """Restore an object from the plain values of :meth:`to_dict`."""
         names = cls()
         for code, uses in stored.items():
-            for name, kind, count, vocabulary, many, patients in uses:
+            for name, kind, count, vocabulary, widely, patients in uses:
                 use = names._uses.setdefault(code, {})[name, kind] = _Uses()
-                use.count, use.vocabulary, use.many, use.patients = count, vocabulary, many, array("Q", patients)
+                use.count, use.vocabulary, use.shared_widely = count, vocabulary, widely
+                use.patients = array("Q", patients)
         return names
 
     def only(self, codes: Iterable[str]) -> CodeNames:
@@ -125,7 +126,7 @@ class CodeNames:
     def names_of(self, code: str) -> list[NameCount]:
         """All names of a code: those of a vocabulary first, then the most common."""
         listed = [
-            NameCount(name, kind, u.count, PATIENTS_COUNTED if u.many else len(u.patients), u.vocabulary)
+            NameCount(name, kind, u.count, PATIENTS_COUNTED if u.shared_widely else len(u.patients), u.vocabulary)
             for (name, kind), u in self._uses.get(code, {}).items()
         ]
         return sorted(listed, key=lambda use: (not use.vocabulary, -use.count, use.name, use.type))

@@ -39,8 +39,8 @@ def _signature(text):  # type: ignore[no-untyped-def]
     count = 0
     current = np.uint64(0)
     inside = False
-    for place in range(len(text) + 1):
-        byte = text[place] if place < len(text) else np.uint8(32)
+    for index in range(len(text) + 1):
+        byte = text[index] if index < len(text) else np.uint8(32)
         if 65 <= byte <= 90:
             byte += np.uint8(32)
         if byte >= 128 or 97 <= byte <= 122 or 48 <= byte <= 57:
@@ -115,7 +115,7 @@ def signature(text: str) -> np.ndarray:
     return result
 
 
-def likeness(one: np.ndarray, other: np.ndarray) -> float:
+def similarity(one: np.ndarray, other: np.ndarray) -> float:
     """Estimate the Jaccard similarity of the shingles of two texts from their signatures."""
     filled = (one != 0) | (other != 0)
     return float((one == other)[filled].mean()) if filled.any() else 0.0

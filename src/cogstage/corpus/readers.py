@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from cogstage.components import load_plugin, plugins
 from cogstage.corpus import formats
+from cogstage.corpus.cohort import Cohort, Person
 from cogstage.corpus.names import CodeNames
 from cogstage.corpus.records import Document, as_patient
 from cogstage.errors import CogstageError, UsageError
@@ -142,6 +143,7 @@ class Reader(ABC):
         self.files = tuple(files)
         self.bad = bad
         self.ids_across_files = ids_across_files
+        self.cohort: Cohort | None = None  # records that count; set by open_reader
         self.meter = Meter()
         self.code_names = CodeNames()
         self._seen = SeenIds()
@@ -189,11 +191,19 @@ class Reader(ABC):
                 elif not document.rows and not self._seen.add(document.doc_id):
                     among = "the files" if self.ids_across_files else "the file"
                     self.bad.report(f"{document.where}: document {document.doc_id[:80]!r} is already in {among}")
-                else:
+                elif self.cohort is None or self.cohort.has(document, lambda: self._people, self.bad):
                     document.scope = scope
                     yield document
         except (OSError, EOFError) as error:
             raise CogstageError(f"{path} is damaged or truncated: {error}") from error
+
+    def people(self) -> Mapping[str, Person]:
+        """Sex and age of the patients, where the source has them."""
+        return {}
+
+    @cached_property
+    def _people(self) -> Mapping[str, Person]:
+        return self.people()
 
     def parts(self) -> list[list[Path]]:
         """The files in groups that can be read independently, by different machines."""
@@ -229,8 +239,13 @@ def _all_clean(document: Document) -> bool:
 COMMON_OPTIONS = {
     "ids_across_files": ReaderOption(
         "true if equal identifiers in different files mean the same document", lambda text: truth(text)
-    )
+    ),
+    "since": ReaderOption("first day of the records, such as 2015 or 2015-06-30"),
+    "ages": ReaderOption("ages of the patients in years, such as 18-65, 65- or -17"),
+    "sex": ReaderOption("sex of the patients: female or male"),
+    "patients": ReaderOption("table of the patients (patient_id, optionally birth_date or birth_year, and sex)"),
 }
+_COHORT = ("since", "ages", "sex", "patients")
 
 
 def readers() -> Mapping[str, type[Reader]]:
@@ -268,7 +283,9 @@ def open_reader(
         if name not in allowed:
             has = f"it has {', '.join(sorted(allowed))}"
             raise UsageError(f"the {format} reader has no option {name}; {has}")
-    return kind(files, bad, **options)
+    reader = kind(files, bad, **{name: value for name, value in options.items() if name not in _COHORT})
+    reader.cohort = Cohort.parse(**{name: options.get(name) for name in _COHORT})
+    return reader
 
 
 def _files_for(kind: type[Reader], path: Path, bad: BadRows) -> list[Path]:

@@ -10,6 +10,7 @@ from typing import Any
 _PARTIAL = re.compile(r"(\d{4})(?:-(\d{1,2}))?")
 _COMPACT = re.compile(r"(\d{4})(\d{2})(\d{2})")
 _LEADING_DAY = re.compile(r"\d{4}-\d{2}-\d{2}(?=[T ]|$)")
+_OTHER_DATE = re.compile(r"\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4}(?: .*)?")
 _WHOLE = re.compile(r"([+-]?\d+)\.0*")
 _LONG_WHOLE = re.compile(r"(\d{4,})\.0+")
 _MISSING = {"", "null", "nan", "none", "nat", "<na>", "\\n"}  # how databases, pandas and R write missing values
@@ -128,4 +129,6 @@ def parse_date(value: object, format: str | None = None) -> datetime.date | None
         return datetime.date(*map(int, compact.groups()))
     if partial := _PARTIAL.fullmatch(text):
         return datetime.date(int(partial[1]), int(partial[2] or 1), 1)
+    if _OTHER_DATE.fullmatch(text):
+        raise ValueError(f"{text!r}: is this day or month first? Set `date_format`, such as %d/%m/%Y or %m/%d/%Y")
     raise ValueError(f"{text[:40]!r} is not a date (expected a date such as 2011-08-11)")

@@ -168,8 +168,8 @@ def batches(
 
 def _report(path: Path, wrong: list[tuple[int | None, int, int]], bad: BadRows) -> None:
     for number, actual, expected in wrong:
-        place = f"{path}:{number}" if number else str(path)
-        bad.report(f"{place}: {actual} columns where {expected} are expected")
+        where = f"{path}:{number}" if number else str(path)
+        bad.report(f"{where}: {actual} columns where {expected} are expected")
     wrong.clear()
 
 

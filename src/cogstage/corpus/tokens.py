@@ -23,9 +23,8 @@ _UNSPACED = (
 )
 TOKEN = re.compile(rf"[^\W{_UNSPACED}]+|[^\s]")
 MOST_MARKS = 30
-_POSSIBLE_END = re.compile(
-    rf"""(?:[.!?\n](?:(?<=\n)|["')\]”’]*\s)|。|[!?](?=[{_UNSPACED}])|(?<=[{_UNSPACED}])[!?])\s*(?=\S)"""
-)
+_UNSPACED_END = rf"。|[!?](?=[{_UNSPACED}])|(?<=[{_UNSPACED}])[!?]"
+_POSSIBLE_END = re.compile(rf"""(?:[.!?\n](?:(?<=\n)|["')\]”’]*\s)|{_UNSPACED_END})\s*(?=\S)""")
 WRAP_WIDTH = 100  # text of at least so many lines, none of them longer, was wrapped by hand:
 WRAP_LINES = 4
 FULL_LINE = 45  # there, a line of this length without an end mark runs on, whatever letter the next begins with

@@ -15,6 +15,7 @@ from cogstage.corpus.records import as_concept
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.cooccurrence import Graph
 from cogstage.graph.edges import Edges
+from cogstage.graph.naming import check_vocabulary
 from cogstage.graph.renumbering import Renumbering
 from cogstage.graph.runs import add_up, as_stored
 from cogstage.graph.vocabulary import Vocabulary
@@ -53,7 +54,8 @@ def read_roll_up(level: str | Path, codes: Collection[str], vocabulary: Path | s
     """
     text = str(level)
     if re.fullmatch(r"standard|ingredient|atc[1-5]|snomed[1-9]", text):
-        if vocabulary is None or not Path(vocabulary).is_dir():
+        check_vocabulary(vocabulary)
+        if vocabulary is None:
             raise UsageError(f"rolling up to {text} needs a folder with OMOP's CONCEPT tables (`vocabulary`)")
         return _of_omop(text, set(codes), Path(vocabulary))
     if not Path(level).exists():

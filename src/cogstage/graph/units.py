@@ -113,8 +113,8 @@ def usable(
 
 
 def _is_in(keys: np.ndarray, key: int) -> bool:
-    place = int(np.searchsorted(keys, np.uint64(key)))
-    return place < len(keys) and int(keys[place]) == key
+    rank = int(np.searchsorted(keys, np.uint64(key)))
+    return rank < len(keys) and int(keys[rank]) == key
 
 
 @dataclass(frozen=True)
@@ -222,19 +222,19 @@ class Finder:
         group = np.empty(len(documents), np.uint64)
         unit = np.zeros(len(documents), np.uint64)
         marks = np.zeros(len(documents), np.uint64)
-        for place, document in enumerate(documents):
+        for at, document in enumerate(documents):
             own = number_of("document", document.scope, document.doc_id, salt=self.salt)
             patient = document.patient_id
-            group[place] = own if patient is None else number_of("patient", patient, salt=self.salt)
+            group[at] = own if patient is None else number_of("patient", patient, salt=self.salt)
             if options.unit == "document" or (options.unit == "visit" and document.visit_id is None):
-                unit[place] = own
+                unit[at] = own
             elif options.unit == "visit":
-                unit[place] = number_of("visit", patient or "", str(document.visit_id), salt=self.salt)
+                unit[at] = number_of("visit", patient or "", str(document.visit_id), salt=self.salt)
             elif options.unit == "sentence":
-                marks[place] = number_of("sentences", document.scope, document.doc_id, salt=self.salt)
+                marks[at] = number_of("sentences", document.scope, document.doc_id, salt=self.salt)
             elif options.window is not None and document.date is not None:
                 days = (document.date.toordinal() - EPOCH) // options.window
-                unit[place] = days % 2**64  # two's complement
+                unit[at] = days % 2**64  # two's complement
         return group, unit, marks
 
     def _terms(self, documents: Sequence[Document], sentences: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -251,7 +251,7 @@ class Finder:
         index: list[int] = []
         numbers: list[int] = []
         new: dict[str, int] = {}
-        for place, document in enumerate(documents):
+        for at, document in enumerate(documents):
             if (
                 not document.codes
                 or rule == "text"
@@ -262,6 +262,6 @@ class Finder:
                 number = self.known.get(code)
                 if number is None:
                     number = new.setdefault(code, self._n_known + len(new))
-                index.append(place)
+                index.append(at)
                 numbers.append(number)
         return np.array(index, np.int32), np.array(numbers, np.int32), tuple(new)

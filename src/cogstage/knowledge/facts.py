@@ -122,8 +122,8 @@ class Facts:
                 to_themselves += 1
                 continue
             key = (relation, head, tail)
-            said = sources.get(key, frozenset()).union(filter(None, source.split(JOIN)))
-            sources[key] = shared.setdefault(said, said)
+            stated_by = sources.get(key, frozenset()).union(filter(None, source.split(JOIN)))
+            sources[key] = shared.setdefault(stated_by, stated_by)
             if year is not None:
                 years[key] = min(year, years.get(key, year))
         ordered = sorted(sources)
@@ -157,8 +157,8 @@ class Facts:
             Number of facts by source; a fact with several sources counts for each.
         """
         names = set(self.relations if relations is None else relations)
-        stated = [joined for joined, relation in zip(self.source, self.relation, strict=True) if relation in names]
-        return dict(sorted(Counter(name for joined in stated for name in joined.split(JOIN) if name).items()))
+        stated = [sources for sources, relation in zip(self.source, self.relation, strict=True) if relation in names]
+        return dict(sorted(Counter(name for sources in stated for name in sources.split(JOIN) if name).items()))
 
     @cached_property
     def hash(self) -> str:

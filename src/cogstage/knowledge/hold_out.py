@@ -58,9 +58,9 @@ class HoldOut:
         for name in dict.fromkeys(name for pair in self.pairs for name in pair):
             own = (name,) if name in names.concepts else names.find_drug(name)
             found[name] = [number[matched.get(concept, concept)] for concept in own]
-        many = len(concepts.names)
+        n_concepts = len(concepts.names)
         held = {
-            min(a, b) * many + max(a, b)
+            min(a, b) * n_concepts + max(a, b)
             for head, tail in self.pairs
             for a in found[head]
             for b in found[tail]

@@ -15,7 +15,7 @@ from cogstage.corpus.tokens import casefold_text
 from cogstage.errors import CogstageError, UsageError
 from cogstage.graph.nearest import NearNames
 from cogstage.graph.vocabulary import Vocabulary
-from cogstage.knowledge.names import NameStep, code_key, forms, likeness, system_code, types_agree, without_salt
+from cogstage.knowledge.names import NameStep, code_key, forms, similarity, system_code, types_agree, without_salt
 from cogstage.tables import BadRows, read_rows
 
 NEAREST = 3  # nodes that unmatched.tsv names as near
@@ -107,7 +107,7 @@ class Names:
             found = self._by_form.get((number, form)) if form else None
             if found:
                 if len(found) > 1:
-                    found = sorted(found, key=lambda other: likeness(other, casefold_text(name)), reverse=True)
+                    found = sorted(found, key=lambda other: similarity(other, casefold_text(name)), reverse=True)
                 return tuple(dict.fromkeys(concept for other in found for concept in self.named[other])), step
         return (), None
 
@@ -133,7 +133,7 @@ class Names:
         return NearNames(list(self.named))
 
     def nearest(self, name: str) -> str:
-        """The nearest nodes of a name that matches none, each with its likeness: ``aspirin (0.86); ...``."""
+        """The nearest nodes of a name that matches none, each with its similarity: ``aspirin (0.86); ...``."""
         text = casefold_text(name)[:200]
         near = self._near.nearest(text, NEAREST)
         return "; ".join(f"{found} ({difflib.SequenceMatcher(None, found, text).ratio():.2f})" for found in near)

@@ -45,6 +45,12 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     return re.compile(rf"\s*[\(\[](?:{tags})[\)\]]$"), re.compile(rf"(?<=.)[\s,]+(?:{endings})$"), re.compile(words)
 
 
+def without_suffix(name: str) -> str:
+    """A name as text writes it: "Headache (finding)" without its tag."""
+    found = _patterns()[0].search(name.casefold())
+    return name[: found.start()] if found and found.start() and len(name.casefold()) == len(name) else name
+
+
 def forms(name: str) -> tuple[str, ...]:
     """The form of a name after each :class:`NameStep`, in their order; two names agree at a step if these are equal."""
     tags, endings, spelling = _patterns()
@@ -56,7 +62,7 @@ def forms(name: str) -> tuple[str, ...]:
     return (case, short, *squeezed, " ".join(sorted(_movable(american))))
 
 
-def likeness(one: str, other: str) -> tuple[float, float]:
+def similarity(one: str, other: str) -> tuple[float, float]:
     """Similarity of two names: first ignoring word order, then as written; larger is more similar."""
     turned = [" ".join(sorted(_words(name))) for name in (one, other)]
     return SequenceMatcher(None, turned[0], turned[1]).ratio(), SequenceMatcher(None, one, other).ratio()
@@ -129,8 +135,14 @@ def system_code(system: str, code: str) -> str:
     return f"{_rules('code_system').get(plain.lower(), plain.upper())}:{code.strip().upper()}"
 
 
-_DRUGS = ("drug", "chemical")
-_CONDITIONS = ("disorder", "symptom", "finding", "disease")
+_DRUGS = (  # also as OMOP, FHIR and annotated corpora write it
+    *("drug", "chemical", "agent", "chemicalentity", "immunization"),
+    *("medicationrequest", "medicationstatement", "medicationadministration"),
+)
+_CONDITIONS = (
+    *("disorder", "symptom", "finding", "disease"),
+    *("condition", "observation", "measurement", "diseaseorphenotypicfeature"),
+)
 _ALIKE = (frozenset(_DRUGS), frozenset({*_CONDITIONS, "reaction", "indication"}))
 _TREATED = (frozenset(_DRUGS), frozenset({*_CONDITIONS, "indication"}))
 _END_TYPES: dict[str, tuple[frozenset[str], frozenset[str]]] = {  # types that the heads and the tails should have
@@ -142,6 +154,7 @@ _END_TYPES: dict[str, tuple[frozenset[str], frozenset[str]]] = {  # types that t
 
 def types_agree(ours: str, theirs: frozenset[str]) -> bool:
     """Whether a node of type ``ours`` may be a concept of the types ``theirs``; what is not known agrees with all."""
+    ours = ours.lower()
     if not ours or not theirs or ours in theirs:
         return True
     return any(ours in group and theirs & group for group in _ALIKE)
@@ -152,7 +165,7 @@ def end_rank(relation: str, end: int, type: str) -> int:
 
     What a drug was given for is no effect of it: an indication is never an end of *causes* or *symptom_of*.
     """
-    wanted = _END_TYPES.get(relation, (frozenset(), frozenset()))[end]
+    wanted, type = _END_TYPES.get(relation, (frozenset(), frozenset()))[end], type.lower()
     if not wanted or type in wanted:
         return 0
     return 2 if type == "indication" else 1

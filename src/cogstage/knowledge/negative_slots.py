@@ -32,8 +32,8 @@ class Rules:
         pair = self._concepts.pair(head, tail)
         unknown: np.ndarray = self._concepts.of_node[head] != self._concepts.of_node[tail]
         if len(self._known):
-            place = np.minimum(np.searchsorted(self._known, pair), len(self._known) - 1)
-            unknown &= self._known[place] != pair
+            rank = np.minimum(np.searchsorted(self._known, pair), len(self._known) - 1)
+            unknown &= self._known[rank] != pair
         return unknown
 
     def take(self, head: int, tail: int, split: int) -> bool:

@@ -73,7 +73,7 @@ def orient(
     found: Iterable[tuple[str, str, str, str]],
     rules: Mapping[str, Rule],
     types: Mapping[str, frozenset[str]],
-    said: OrientationCounts,
+    counts: OrientationCounts,
 ) -> Iterator[tuple[str, str, str, str]]:
     """Facts (head, relation, tail, source) from statements (a, their relation, b, source)."""
     for first, theirs, second, source in found:
@@ -84,7 +84,7 @@ def orient(
             fits = bool(of_head & rule.head_types and of_tail & rule.tail_types)
             if not fits and of_head & rule.tail_types and of_tail & rule.head_types:
                 head, tail = tail, head
-                said.turned[rule.relation] += 1
+                counts.turned[rule.relation] += 1
             elif not fits and of_head and of_tail:
-                said.other_types[rule.relation] += 1
+                counts.other_types[rule.relation] += 1
         yield head, rule.relation, tail, source

@@ -50,8 +50,8 @@ def _by_pair(facts: LocatedFacts, rng: np.random.Generator, shares: Sequence[flo
     for which in range(int(combination.max(initial=-1)) + 1):
         members = rng.permutation(np.flatnonzero(combination.ravel() == which))
         # A random offset rounds the shares of small combinations without favouring a side.
-        place = (np.arange(len(members)) + rng.random()) / len(members)
-        side[members] = np.searchsorted(cuts, place, side="right")
+        quantile = (np.arange(len(members)) + rng.random()) / len(members)
+        side[members] = np.searchsorted(cuts, quantile, side="right")
     return side[row_pair.ravel()]
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from cogstage.choices import Ambiguity, check_choice
 from cogstage.frames import takes_frames
@@ -18,6 +19,18 @@ from cogstage.tables import BadRows, read_rows
 OTHER_NAMES = {"subject": "head", "predicate": "relation", "object": "tail", "sources": "source", "year": "date"}
 UNKNOWN = "unknown to the lexicon or graph"
 OTHER_TYPE = "known only as another type"
+
+
+class FactRow(NamedTuple):
+    """A stated fact whose ends are given by codes and names, the best first."""
+
+    head: tuple[str, ...]
+    relation: str
+    tail: tuple[str, ...]
+    source: str = ""
+    year: int | None = None
+    head_type: str = ""
+    tail_type: str = ""
 
 
 @takes_frames("paths")
@@ -56,18 +69,39 @@ def facts_from_table(
     >>> cs.facts_from_table("facts.csv").relations
     {'causes': 1, 'may_treat': 1}
     """
+    bad = bad if bad is not None else BadRows()
+
+    def rows() -> Iterator[FactRow]:
+        optional = ["source", "date", "head_type", "tail_type"]
+        for row in read_rows(paths, ["head", "relation", "tail"], optional, bad, OTHER_NAMES):
+            relation, source = str(row["relation"]).strip(), str(row["source"] or "")
+            year = year_of(row["date"])
+            if year is None and row["date"] not in (None, ""):
+                bad.report(f"{row.where('date')}: {row['date']} is not a date; write a year or YYYY-MM-DD")
+                continue
+            head, tail = ((str(row[end]).strip(),) for end in ("head", "tail"))
+            types = (str(row[f"{end}_type"] or "").strip() for end in ("head", "tail"))
+            yield FactRow(head, relation, tail, source, year, *types)
+
+    made_with = {"from": "table", "files": [Path(path).name for path in listed(paths)]}
+    return facts_from_rows(rows(), names, ambiguity, bad, made_with)
+
+
+def facts_from_rows(
+    stated: Iterable[FactRow], names: Names | None, ambiguity: Ambiguity, bad: BadRows, made_with: Mapping[str, Any]
+) -> Facts:
+    """Facts of rows whose ends are given by codes and names, the best first, matched to ``names``."""
     check_choice("ambiguity", ambiguity, Ambiguity)
-    bad = bad or BadRows()
-    seen: dict[tuple[str, str, int, str], tuple[str, ...]] = {}
+    seen: dict[tuple[tuple[str, ...], str, int, str], tuple[str, ...]] = {}
     counted: set[str] = set()
     counts: Counter[str] = Counter()
     unmatched: Counter[str] = Counter()
     several: dict[str, tuple[str, ...]] = {}
 
-    def concepts(name: str, relation: str, end: int, type: str) -> tuple[str, ...]:
-        key = (name, relation, end, type)
+    def concepts(alternatives: tuple[str, ...], relation: str, end: int, type: str) -> tuple[str, ...]:
+        key, name = (alternatives, relation, end, type), alternatives[-1]
         if key not in seen:
-            candidates, kind = _match(name, names)
+            candidates, kind = _match(alternatives, names)
             fitting = candidates if names is None else _of_type(candidates, names, relation, end, type)
             if candidates and not fitting:
                 kind = OTHER_TYPE
@@ -86,43 +120,36 @@ def facts_from_table(
         return seen[key]
 
     def rows() -> Iterator[Statement]:
-        optional = ["source", "date", "head_type", "tail_type"]
-        for row in read_rows(paths, ["head", "relation", "tail"], optional, bad, OTHER_NAMES):
-            relation, source = str(row["relation"]).strip(), str(row["source"] or "")
-            year = year_of(row["date"])
-            if year is None and row["date"] not in (None, ""):
-                bad.report(f"{row.where('date')}: {row['date']} is not a date; write a year or YYYY-MM-DD")
-                continue
-            ends = [
-                concepts(str(row[end]).strip(), relation, number, str(row[f"{end}_type"] or "").strip())
-                for number, end in enumerate(("head", "tail"))
-            ]
-            yield from (Statement(head, relation, tail, source, year) for head in ends[0] for tail in ends[1])
+        for row in stated:
+            heads = concepts(row.head, row.relation, 0, row.head_type)
+            tails = concepts(row.tail, row.relation, 1, row.tail_type)
+            yield from (Statement(head, row.relation, tail, row.source, row.year) for head in heads for tail in tails)
 
-    made_with = {"from": "table", "files": [Path(path).name for path in listed(paths)], "ambiguous": ambiguity}
-    facts = Facts.from_statements(rows(), made_with)
+    facts = Facts.from_statements(rows(), {**made_with, "ambiguous": ambiguity})
     details: dict[str, object] = {"bad rows": bad.count, "names": dict(sorted(counts.items()))}
     if names is not None:
-        placed = (
-            head in names.concepts and tail in names.concepts for head, tail in zip(facts.head, facts.tail, strict=True)
-        )
-        details["with both ends in the lexicon or graph"] = sum(placed)
+        ends = zip(facts.head, facts.tail, strict=True)
+        details["with both ends in the lexicon or graph"] = sum(names.concepts.issuperset(pair) for pair in ends)
     if several:
         details["ambiguous names"] = [f"{name}: {', '.join(found[:5])}" for name, found in sorted(several.items())[:20]]
     return replace(facts, made_with={**facts.made_with, **details}, unmatched=unmatched_rows(unmatched, names))
 
 
-def _match(name: str, names: Names | None) -> tuple[tuple[str, ...], str]:
-    """The concepts a name stands for, and how it came to them."""
-    if names is None or name in names.concepts:
-        return (name,), "used unchanged"
-    code = code_key(name)
-    if code is not None and code in names.by_code:
-        return (names.by_code[code],), "matched by source code"
-    found, step = names.find(name)
-    if step is None:
-        return (name,), UNKNOWN
-    return found, "matched " + how(step)
+def _match(alternatives: tuple[str, ...], names: Names | None) -> tuple[tuple[str, ...], str]:
+    """The concepts that codes or names stand for, and how they came to them; the first that has any decides."""
+    if names is None:
+        return alternatives[:1], "used unchanged"
+    for name in alternatives:
+        if name in names.concepts:
+            return (name,), "used unchanged"
+        code = code_key(name)
+        if code is not None and code in names.by_code:
+            return (names.by_code[code],), "matched by source code"
+    for name in alternatives:
+        found, step = names.find(name)
+        if step is not None:
+            return found, "matched " + how(step)
+    return alternatives[:1], UNKNOWN
 
 
 def _of_type(candidates: tuple[str, ...], names: Names, relation: str, end: int, type: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cogstage.corpus.cohort import Person, as_sex
 from cogstage.corpus.readers import Reader, ReaderOption, Sample, truth
 from cogstage.corpus.records import CODED_RECORD, Document, parse_date
 from cogstage.errors import CogstageError, UsageError
@@ -19,6 +20,7 @@ from cogstage.tables import BadRows
 
 _FILE = re.compile(r"(DEMO|DRUG|REAC|INDI|DELE)\w*\.txt", re.IGNORECASE)
 _OLD_NAMES = {"isr": "primaryid", "case": "caseid"}  # before 2012
+_YEARS = {"DEC": 10, "YR": 1, "MON": 1 / 12, "WK": 1 / 52.1775, "DY": 1 / 365.25, "HR": 1 / 8766}  # units of ages
 ROLES = ("PS", "SS", "C", "I")  # primary suspect, secondary suspect, concomitant, interacting
 
 
@@ -79,6 +81,16 @@ class FaersReader(Reader):
     def parts(self) -> list[list[Path]]:
         """The folder: its files belong together."""
         return [[self.folder]]
+
+    def people(self) -> dict[str, Person]:
+        """Sex and age in the report of each case that counts."""
+        self._reports = self._reports or _Reports(self)
+        found = {}
+        for path in self._demo:
+            for _, row in self.rows(path, ("primaryid", "caseid")):
+                if (owner := self._reports.owner(row["primaryid"])) is not None:
+                    found[owner[0]] = Person(as_sex(row.get("sex") or row.get("gndr_cod")), age=_age(row))
+        return found
 
     def _read(self, path: Path) -> Iterator[Document]:
         if self._reports is None:
@@ -165,6 +177,14 @@ class _Reports:
             return None
         day = int(self._days[position])
         return str(self._cases[position]), datetime.date.fromordinal(day) if day else None
+
+
+def _age(row: dict[str, str]) -> int | None:
+    """The age in completed years; None if it is missing, or its unit is unknown."""
+    try:
+        return int(float(row.get("age") or "") * _YEARS[row.get("age_cod") or ""])
+    except (KeyError, ValueError):
+        return None
 
 
 def _day(row: dict[str, Any]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import datetime
 import json
 import re
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from cogstage.corpus.cohort import Person, as_sex
 from cogstage.corpus.markup import text_of_markup
 from cogstage.corpus.readers import WITHOUT_PATIENT, Reader, ReaderOption, Sample
 from cogstage.corpus.records import Document, parse_date
@@ -215,6 +217,17 @@ class FhirReader(Reader):
         if self._medications is None:
             self._medications = self._all_medications()
         return self._medications.get(_bare_reference(reference))
+
+    def people(self) -> dict[str, Person]:
+        """Sex and birth of the Patient resources in all files."""
+        quiet = FhirReader(self.files, BadRows(skip=True), self.codings)
+        found = {}
+        for _, resource in (numbered for path in self.files for numbered in quiet._resources(path)):
+            if isinstance(resource, dict) and resource.get("resourceType") == "Patient":
+                with contextlib.suppress(ValueError):  # a date that is none is unknown
+                    birth = parse_date(resource.get("birthDate"))
+                    found[str(resource.get("id"))] = Person(as_sex(resource.get("gender")), birth)
+        return found
 
     def _all_medications(self) -> dict[str, Any]:
         """The Medication resources of all files: one may stand behind what refers to it, or in another file."""

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from cogstage.corpus.mesh import SUPPLEMENTARY, mesh_types
 from cogstage.corpus.readers import XML, Reader, ReaderOption, Sample, truth
 from cogstage.corpus.records import NO_PATIENT, Document
 from cogstage.corpus.xml_stream import Element, child, children, stream_elements, text_of
@@ -35,7 +36,8 @@ class MedlineReader(Reader):
 
     ``qualifiers`` adds ``D003920/Q000188`` for every descriptor with its qualifiers; ``major`` keeps major topics only.
     ``chemicals`` adds the substances of the ChemicalList, ``supplementary`` the supplementary concepts of diseases,
-    protocols and organisms.
+    protocols and organisms. ``mesh`` is MeSH's ``desc2026.xml`` or ``mtrees2026.bin``, from which descriptors have
+    their types (drug, disorder); without it, their type is "mesh".
     """
 
     format = "medline"
@@ -45,6 +47,7 @@ class MedlineReader(Reader):
     options: ClassVar = {
         "qualifiers": ReaderOption("true adds headings with their qualifiers", truth),
         "major": ReaderOption("true reads only major topics", truth),
+        "mesh": ReaderOption("MeSH file with the types of descriptors: desc2026.xml or mtrees2026.bin"),
         "chemicals": ReaderOption("true adds the substances of ChemicalList", truth),
         "supplementary": ReaderOption("true adds supplementary concepts (diseases, protocols, organisms)", truth),
     }
@@ -62,6 +65,7 @@ class MedlineReader(Reader):
         major: bool = False,
         chemicals: bool = False,
         supplementary: bool = False,
+        mesh: str | Path | None = None,
         ids_across_files: bool = False,
     ) -> None:
         super().__init__(files, bad, ids_across_files)
@@ -69,6 +73,7 @@ class MedlineReader(Reader):
         self.major = major
         self.chemicals = chemicals
         self.supplementary = supplementary
+        self._types = None if mesh is None else mesh_types(Path(mesh), bad)
         self._index: _Citations | None = None
 
     def parts(self) -> list[list[Path]]:
@@ -114,20 +119,30 @@ class MedlineReader(Reader):
             if self.major and not any(e.get("MajorTopicYN") == "Y" for e in (descriptor, *qualifiers)):
                 continue
             name = text_of(descriptor)
-            self.code_names.add(code, name, "mesh", "", vocabulary=True)
+            type = self._type(code, name, "mesh")
+            self.code_names.add(code, name, type, "", vocabulary=True)
             codes.append(code)
             for qualifier in qualifiers if self.qualifiers else ():
                 if ui := qualifier.get("UI"):
                     full = f"{name}/{text_of(qualifier)}"
-                    self.code_names.add(f"{code}/{ui}", full, "mesh", "", vocabulary=True)
+                    self.code_names.add(f"{code}/{ui}", full, type, "", vocabulary=True)
                     codes.append(f"{code}/{ui}")
         more = ["ChemicalList/Chemical/NameOfSubstance"] if self.chemicals else []
         more += ["SupplMeshList/SupplMeshName"] if self.supplementary else []
         for element in (element for path in more for element in citation.iterfind(path)):
             if code := element.get("UI"):
-                self.code_names.add(code, text_of(element), "mesh", "", vocabulary=True)
+                name = text_of(element)
+                listed = SUPPLEMENTARY.get(element.get("Type") or "", "mesh")
+                own = "drug" if element.tag == "NameOfSubstance" else listed
+                self.code_names.add(code, name, self._type(code, name, own), "", vocabulary=True)
                 codes.append(code)
         return tuple(dict.fromkeys(codes))
+
+    def _type(self, code: str, name: str, default: str) -> str:
+        """The type of a descriptor from the tree, by identifier or name; the default without a tree."""
+        if self._types is None:
+            return "mesh"
+        return self._types.get(code) or self._types.get(name) or ("" if default == "mesh" else default)
 
 
 class _Citations:

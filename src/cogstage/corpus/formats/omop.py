@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cogstage.corpus.cohort import Person, as_sex
 from cogstage.corpus.formats.table import DATE_FORMAT, EMPTY, NO_CODE, as_given_id, value_of
 from cogstage.corpus.names import CodeNames
 from cogstage.corpus.readers import Reader, ReaderOption, Sample
@@ -124,6 +125,16 @@ class OmopReader(Reader):
     def names(self) -> dict[str, tuple[str, str]]:
         """Names of the concepts seen so far, looked up in CONCEPT."""
         return dict(self.names_of(self._concepts))
+
+    def people(self) -> dict[str, Person]:
+        """Sex and birth of the patients in PERSON."""
+        files, found = table_files(self.folder, "person"), {}
+        columns = ["gender_concept_id", "year_of_birth", "month_of_birth", "day_of_birth"]
+        for row in read_rows(files, ["person_id"], columns, self.bad) if files else ():
+            year, month, day = (int(as_id(row[column]) or 0) for column in columns[1:])
+            birth = datetime.date(year, month or 1, day or 1) if year else None
+            found[as_id(row["person_id"])] = Person(as_sex(row["gender_concept_id"]), birth)
+        return found
 
     def all_names_of(self, codes: Iterable[str]) -> CodeNames:
         """Names of these concepts from CONCEPT and CONCEPT_SYNONYM; none if the folder has no CONCEPT."""

@@ -119,9 +119,8 @@ class TableReader(Reader):
         held: Document | None = None
         codes: list[str] = []
         columns = self._columns(path)
-        for column in ("patient_id", "date"):  # a row may lack their values, but not the table the columns
-            if column not in columns:
-                raise CogstageError(f"{path}:1: no column {column}; the columns are {', '.join(sorted(columns))}")
+        if "patient_id" not in columns:  # a row may lack its value, but not the table the column
+            raise CogstageError(f"{path}:1: no column patient_id; the columns are {', '.join(sorted(columns))}")
         columns_read = ["patient_id", "date", "code", "visit_id", "doc_id", "name", "type"]
         for row in read_rows(path, [], columns_read, self.bad, self._renames, self.meter):
             try:
