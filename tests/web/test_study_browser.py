@@ -140,7 +140,7 @@ def test_the_whole_study(tmp_path: Path) -> None:
             driver.get(server.url + "/admin")
             find(driver, "#password").send_keys("wrong password")
             press(driver, "Sign in")
-            assert "Wrong password" in find(driver, "main").text
+            assert "Wrong name, password or code" in find(driver, "main").text
             screenshot(driver, "study-sign-in")
             find(driver, "#password").send_keys(made["administrator_password"])
             press(driver, "Sign in")
