@@ -140,7 +140,7 @@ def test_the_whole_study(tmp_path: Path) -> None:
             driver.get(server.url + "/admin")
             find(driver, "#password").send_keys("wrong password")
             press(driver, "Sign in")
-            assert "Wrong password" in find(driver, "main").text
+            assert "Wrong name, password or code" in find(driver, "main").text
             screenshot(driver, "study-sign-in")
             find(driver, "#password").send_keys(made["administrator_password"])
             press(driver, "Sign in")
@@ -187,6 +187,8 @@ def test_the_whole_study(tmp_path: Path) -> None:
             no_console_errors(driver)
         with browser(tmp_path / "reviewer", size=(390, 844)) as driver:  # the same person, now on a phone
             driver.get(server.url)
+            assert driver.current_url.endswith("/case/2")  # where they stopped
+            driver.get(server.url + "/welcome")
             screenshot(driver, "study-welcome-phone", (390, 844))
             press(driver, "Continue with case 2")
             assert find(driver, 'input[name="familiar-head"][value="no"]').is_selected()
