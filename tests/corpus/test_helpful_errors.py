@@ -20,7 +20,7 @@ CSV = "doc_id,text\n1,fever\n"
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.csv", gzip.compress(CSV.encode()), r"a\.csv contains gzip data.*rename it to a\.csv\.gz"),
+        ("a.csv", gzip.compress(CSV.encode(), mtime=0), r"a\.csv contains gzip data.*rename it to a\.csv\.gz"),
         ("a.jsonl", pa.compress(b"{}", codec="zstd", asbytes=True), r"zstd data.*rename it to a\.jsonl\.zst"),
         ("a.xml", b"PK\x03\x04 and more", r"zip data.*rename it to a\.zip"),
         ("a.csv", b"PAR1 and more", r"Parquet data.*rename it to a\.parquet"),
