@@ -36,6 +36,7 @@ def test_what_is_found_and_what_could_not_be_asked(tmp_path: Path, output: str, 
     assert ("skipped: 1 packages are not known" in done.stdout) == ("could not be audited" in output)
 
 
-def test_ci_looks_up_vulnerabilities_after_the_tests() -> None:
+def test_ci_looks_up_vulnerabilities_and_ends_with_the_tests() -> None:
     ci = (SCRIPT.parents[1] / ".ci" / "run").read_text().splitlines()
-    assert ci[-2:] == ["make test", "make audit"]
+    assert ci[-1] == "make test"
+    assert any(line.startswith("make audit") for line in ci[:-1])

@@ -22,8 +22,11 @@ PAIR = {"head": "C004", "tail": "C007", "relation": "may_treat"}
 LIST = {"term": "C004", "relation": "may_treat", "side": "head"}
 TRIPLE = "C004\tmay_treat\tC009"
 ASKED: list[tuple[str, str, dict[str, Any]]] = [
-    *(("GET", path, {}) for path in ("/", "/about", "/docs", "/batch", "/corrections", "/health", "/health/live")),
-    *(("GET", path, {}) for path in ("/health/ready", "/api/v1/openapi.json", "/api/v1/health", "/api/v1/model")),
+    *(("GET", path, {}) for path in ("/", "/about", "/docs", "/batch", "/corrections", "/workspace", "/health")),
+    *(
+        ("GET", path, {})
+        for path in ("/health/live", "/health/ready", "/api/v1/openapi.json", "/api/v1/health", "/api/v1/model")
+    ),
     *(("GET", f"/pair{form}", {**PAIR, "k": 50}) for form in ("", ".json", ".tsv", ".svg", ".png")),
     ("GET", "/pair", {"head": "C004", "tail": "C007", "base_rate": 0.1, "known_only": 1}),
     ("GET", "/pair", {**PAIR, "wrong": TRIPLE, "reason_relation": "may_treat"}),

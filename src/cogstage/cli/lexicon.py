@@ -26,7 +26,7 @@ def build(
         help="UMLS META folder, folder with OMOP vocabulary tables, or MeSH XML (descriptors, supplementary concepts).",
         metavar="SOURCE",
     ),
-    out: Path = options.out("Output file, such as terms.tsv.", metavar="TABLE"),
+    out: Path = options.out("Output file, such as terms.tsv.", metavar="FILE"),
     types: list[str] = input_option(
         [],
         "--type",

@@ -14,7 +14,7 @@ from cogstage.cli.options import output_option
 def publish(
     model: Path = options.MODEL,
     out: Path = options.out("Output file.", Path("explorer.html"), "FILE"),
-    title: str = output_option("", "--title", help="Title of the page.", metavar="TEXT"),
+    title: str = output_option("", "--title", help="Title shown to readers.", metavar="TEXT"),
     require_private: bool = options.REQUIRE_PRIVATE,
 ) -> None:
     """Write a model as one HTML file that answers questions about pairs without a server or a network.

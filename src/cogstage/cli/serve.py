@@ -28,7 +28,7 @@ def serve(
     largest_batch: int = run_option(1000, min=1, help="Largest number of pairs in one batch request.", metavar="N"),
     corrections: Path | None = options.CORRECTIONS,
     facts: Path | None = input_option(
-        None, "--facts", help="Facts folder; pages show the sources of known facts.", metavar="FOLDER"
+        None, "--facts", "-f", help="Facts folder; pages show the sources of known facts.", metavar="FOLDER"
     ),
     require_private: bool = options.REQUIRE_PRIVATE,
     hide_counts: bool = options.HIDE_COUNTS,

@@ -64,7 +64,7 @@ def create(
         help="Give all sets of a case the same number of known facts, so that they do not reveal the source.",
     ),
     threshold: float = model_option(0.5, help="Probability at which a prediction counts as positive.", metavar="P"),
-    title: str | None = output_option(None, help="Title shown to reviewers.", metavar="TEXT"),
+    title: str | None = output_option(None, help="Title shown to readers.", metavar="TEXT"),
     consent: Path | None = output_option(
         None, help="Text file that reviewers must agree to before they start.", metavar="FILE"
     ),

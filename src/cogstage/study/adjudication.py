@@ -20,7 +20,7 @@ LONGEST_NOTE = 1000
 
 
 @dataclass(frozen=True)
-class Decision:
+class Adjudication:
     """What was decided on one question of one case."""
 
     value: str
@@ -37,7 +37,7 @@ class CaseQuestion:
     text: str
     choices: Mapping[str, str]
     answers: Mapping[str, str]  # by reviewer
-    decision: Decision | None = None
+    decision: Adjudication | None = None
 
     @property
     def disagreed(self) -> bool:
@@ -85,7 +85,7 @@ def _questions(
     opened: OpenStudy,
     case: StudyCase,
     answers: Mapping[str, Mapping[str, str]],
-    decisions: Mapping[tuple[str, str], Decision],
+    decisions: Mapping[tuple[str, str], Adjudication],
 ) -> tuple[CaseQuestion, ...]:
     asked: dict[str, tuple[str, str, Mapping[str, str]]] = {}  # by item: name, text, choices
     if opened.study.is_crossover:
@@ -102,10 +102,10 @@ def _questions(
     )
 
 
-def _decisions(opened: OpenStudy) -> dict[tuple[str, str], Decision]:
+def _decisions(opened: OpenStudy) -> dict[tuple[str, str], Adjudication]:
     with opened.database.reading() as connection:
         rows = connection.execute(select(adjudication).where(adjudication.c.study_id == opened.study.id))
-        return {(r.case_key, r.item): Decision(r.value, r.note, r.decided_at) for r in rows}
+        return {(r.case_key, r.item): Adjudication(r.value, r.note, r.decided_at) for r in rows}
 
 
 def decide(opened: OpenStudy, case_key: str, number: int, value: str, note: str) -> None:
