@@ -51,7 +51,7 @@ def test_every_curve_has_a_name_of_its_own_and_several_sizes() -> None:
     files = [curve.file_name for curve in growth.ALL]
     assert len(set(files)) == len(files)
     assert all(len(curve.full) >= 4 and len(curve.quick) in (0, 2) for curve in growth.ALL)
-    for subject in ("Annotation", "Counting", "Recall", "Training", "Discover", "Service"):
+    for subject in ("Annotation", "Counting", "SVD", "Training", "Discover", "Service"):
         assert any(curve.quick for curve in growth.ALL if curve.name.startswith(subject))
 
 

@@ -143,9 +143,9 @@ def test_reasons_are_true_by_the_rules_of_a_hard_hospital(hard: tuple[Hospital, 
     found = true_reasons(hospital, model, data, data.relations)
     assert found["positive predictions"] > 100
     assert found["true by the rules"] >= 0.9
-    reason = next(
-        reason for reason in model.predict_batch([0], [400], "may_treat")[0].reasons if reason.relation in RULES
-    )
+    pairs = data.pairs("may_treat", "dev")
+    predictions = model.predict_batch(pairs.head, pairs.tail, "may_treat")
+    reason = next(reason for one in predictions for reason in one.reasons if reason.relation in RULES)
     head, tail = (np.array([int(end.key[1:])]) for end in (reason.head, reason.tail))
     assert hospital.holds(*reason.triple) == hospital.follows(reason.relation, head, tail)[0]
     assert hospital.holds(reason.tail.key, f"{reason.relation}_inverse", reason.head.key) == hospital.holds(

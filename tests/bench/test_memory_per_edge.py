@@ -18,7 +18,7 @@ import pytest
 from benchmarks import memory
 
 from cogstage.estimator import CogStage
-from cogstage.graph import cooccurrence, ppmi
+from cogstage.graph import cooccurrence
 from cogstage.graph.cooccurrence import Graph
 from cogstage.knowledge import edge_lookup
 from cogstage.knowledge.build import build_dataset
@@ -67,7 +67,7 @@ def peak(command: Callable[[Path], Any], folder: Path) -> int:
 
 @pytest.mark.slow
 def test_an_edge_costs_a_data_set_few_bytes(folders: dict[memory.Plan, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, name in ((ppmi, "CHUNK"), (cooccurrence, "CHUNK"), (edge_lookup, "BLOCK")):
+    for module, name in ((cooccurrence, "CHUNK"), (edge_lookup, "BLOCK")):
         monkeypatch.setattr(module, name, 1 << 13)  # blocks that are small beside the graph, as they are at full size
     few, many = (peak(build, folders[plan]) for plan in (FEW, MANY))
     per_edge = (many - few) / (MANY.edges - FEW.edges)

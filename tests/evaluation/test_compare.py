@@ -88,7 +88,7 @@ def test_tables_and_plots_are_written(finished: Comparison) -> None:
     names = {path.name for path in (finished.folder / "test" / "plots").iterdir()}
     assert {"f1-bars-planted.svg", "precision-recall-planted.png", "reliability-planted.svg"} <= names
     page = (finished.folder / "test" / "report.html").read_text(encoding="utf-8")
-    assert page.count("<svg") == 5  # the icon and four plots
+    assert page.count("<svg") == 6  # the icon and five plots
     assert "<caption>F1 on test pairs, planted negatives</caption>" in page
 
 
@@ -156,7 +156,7 @@ def test_two_data_sets_side_by_side(finished: Comparison, inputs: tuple[Graph, D
     result = cs.compare(graph, both, ["always-positive", "ppmi"], 1, tmp_path / "t", ranking_heads=0, plots=False)
     assert result.datasets == ["degree", "uniform"]
     text = (tmp_path / "t" / "dev" / "table.md").read_text()
-    assert "F1, degree | AUROC, degree | F1, uniform | AUROC, uniform" in text
+    assert "F1, degree | F1, balanced on dev, degree | AUROC, degree | F1, uniform" in text
 
 
 def test_seeds_with_and_without_ranking_make_one_table(inputs: tuple[Graph, Dataset], tmp_path: Path) -> None:

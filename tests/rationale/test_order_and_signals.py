@@ -95,7 +95,7 @@ def separation(model: CogStage, hospital: Hospital) -> float:
 
 
 def test_only_the_order_tells_causes_from_treatments(hospital: Hospital) -> None:
-    assert separation(hospital.model, hospital) > 0.9
+    assert separation(hospital.model, hospital) > 0.85
     without = CogStage(**QUICK).fit(replace(hospital.graph, in_order=None), hospital.data)
     assert separation(without, hospital) < 0.75  # chance, from few pairs
     names = [{name for name, _ in m.fitted.network.named_parameters()} for m in (hospital.model, without)]

@@ -124,6 +124,8 @@ def compare(
         raise UsageError("a comparison needs at least one seed and one job")
     names = expand(methods)
     splits = ("dev", "test") if test else ("dev",)
+    for dataset in named.values():
+        _relations(dataset, relations, "dev")
     with lock_folder(out):
         files = _prepare(Path(out), graph, named, splits)
         _keep_corrections(files, corrections, graph, named, splits, progress)

@@ -18,7 +18,7 @@ from cogstage.evaluation.populations import (
     which_relation,
 )
 from cogstage.reporting import Cell, Table, figure_text, interval_text
-from cogstage.statistics import interval, replicate, sigmoid
+from cogstage.statistics import REPLICATES, interval, replicate, sigmoid
 
 BINS = 10
 MEAN = "mean"
@@ -38,7 +38,7 @@ def kind_auroc(pairs: Populations, logits: PopulationLogits, kind: str, relation
     score = np.concatenate([logits.facts[relation], logits.negatives[kind, relation]])
     value = float(auroc(label, score)[0])
     if np.isnan(value):
-        return value, np.full(1, np.nan)
+        return value, np.full(REPLICATES, np.nan)
     return value, replicate(lambda weights: {"auroc": auroc(label, score, weights)}, head)["auroc"]
 
 
