@@ -61,9 +61,12 @@ ALL = [LIKELY, KNOWN, BOTH_KNOWN, CONTRADICTED, OUTDONE, UNLIKELY, REFUSED, INAP
         (
             OUTDONE,
             "Aspirin is not thought to treat Headache: contradicted (0.85 on its own),"
-            " since it causes it (likely, 0.95).",
+            " since it is thought to cause it (likely, 0.95).",
         ),
-        (UNLIKELY, "Aspirin is not thought to treat Headache (unlikely, 0.27); it causes it (likely, 0.88)."),
+        (
+            UNLIKELY,
+            "Aspirin is not thought to treat Headache (unlikely, 0.27); it is thought to cause it (likely, 0.88).",
+        ),
         (REFUSED, "Aspirin is not thought to treat Headache (marked wrong by a reader; 0.88 on its own)."),
         (
             INAPPLICABLE,

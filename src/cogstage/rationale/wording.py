@@ -68,7 +68,7 @@ def _held(entry: ProfileEntry) -> str:
     """A relation that is known or likely, after "it": "is known to treat it"."""
     if entry.verdict == "known fact":
         return f"is known to {infinitive(entry.relation)} it"
-    return f"{phrase(entry.relation)} it (likely, {chance(entry.probability)})"
+    return f"is thought to {infinitive(entry.relation)} it (likely, {chance(entry.probability)})"
 
 
 def _opposite_clause(p: Prediction) -> str:

@@ -224,7 +224,7 @@ const chance = (p) => (p < 0.01 ? "<0.01" : p > 0.99 ? ">0.99" : p.toFixed(2));
 const words = (k) => model.relations[k].phrase;
 const negated = (k) => `is not thought to ${model.relations[k].infinitive}`;
 const holds = (e) => e.verdict === "known fact" || e.verdict === "likely";
-const held = (e) => (e.verdict === "known fact" ? `is known to ${model.relations[e.k].infinitive} it` : `${words(e.k)} it (likely, ${chance(sigmoid(e.logit))})`);
+const held = (e) => (e.verdict === "known fact" ? `is known to ${model.relations[e.k].infinitive} it` : `is thought to ${model.relations[e.k].infinitive} it (likely, ${chance(sigmoid(e.logit))})`);
 
 function statement(answer, entry) {
   const head = model.names[answer.h], tail = model.names[answer.t], alone = chance(sigmoid(entry.logit));
